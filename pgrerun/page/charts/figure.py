@@ -201,14 +201,15 @@ class Figure:
         return {
             name: float(f"{value:.9g}") if isinstance(value, float) else value
             for name, value in row.items()
-            if name in self.columns or not (value is False or (name in _WRITTEN and value == ""))
+            if name in self.columns
+            or not (value is False or (name in _WRITTEN and value == _WRITTEN[name]))
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         return mimebundle(self.spec(), png="image/png" in (include or ()))
 
 
-_WRITTEN = ("ending", "spelt")  # texts that stand at few of the rows
+_WRITTEN = {"ending": "", "spelt": "", "lift": 0.0}  # what most rows have of what few need
 
 
 def figure_of(

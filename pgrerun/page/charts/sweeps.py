@@ -146,7 +146,7 @@ def _beside() -> dict[str, Any]:
         "align": alt.ExprRef("datum.onward ? 'left' : 'right'"),
         "baseline": "bottom",
         "dx": alt.ExprRef("datum.onward ? -4 : 4"),
-        "dy": alt.ExprRef(f"{-_ABOVE} - datum.lift"),
+        "dy": alt.ExprRef(f"{-_ABOVE} - (datum.lift || 0)"),
     }
 
 
