@@ -25,7 +25,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.instruments import PAGE, wal
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.queries import Parameters
@@ -290,11 +290,8 @@ class Delta:
             releases.require(self.version, view)
         counts = _there(self.bgwriter)
         if "buffers_backend" not in counts:  # commit 6f5c38dcd0, five days after HOT
-            raise CannotMeasure(
-                "PostgreSQL 8.3",
-                f"It needs PostgreSQL {releases.named(releases.SINCE[view])} or later (all columns"
-                f" of {view}), and this is 8.3 in development.",
-            )
+            columns = f"all columns of {view}"
+            raise releases.too_old(self.version, releases.SINCE[view], columns, development=True)
         return counts
 
     def per(self, transactions: float) -> dict[str, float]:

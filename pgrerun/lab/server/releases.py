@@ -357,11 +357,16 @@ def has(version: int, what: str) -> bool:
 def require(version: int, what: str) -> None:
     """Raise CannotMeasure, naming the first release that has it, unless `has(version, what)`."""
     if not has(version, what):
-        first = named(SINCE[what])
-        raise CannotMeasure(
-            f"PostgreSQL {first}",
-            f"It needs PostgreSQL {first} or later ({what}), and this is {named(version)}.",
-        )
+        raise too_old(version, SINCE[what], what)
+
+
+def too_old(version: int, first: int, what: str, development: bool = False) -> CannotMeasure:
+    """That it needs what came with the release `first`, and this one is older, or on the way."""
+    return CannotMeasure(
+        f"PostgreSQL {named(first)}",
+        f"It needs PostgreSQL {named(first)} or later ({what}), and this is {named(version)}"
+        f"{' in development' if development else ''}.",
+    )
 
 
 def knows(version: int, setting: str) -> bool:
@@ -460,11 +465,7 @@ def lacking(version: int, error: BaseException, development: bool = False) -> Ca
     if not found or max(found.values()) <= version - development:
         return None
     name, first = max(found.items(), key=lambda one: one[1])
-    return CannotMeasure(
-        f"PostgreSQL {named(first)}",
-        f"It needs PostgreSQL {named(first)} or later ({name}), and this is {named(version)}"
-        f"{' in development' if development else ''}.",
-    )
+    return too_old(version, first, name, development)
 
 
 def writes(version: int, what: str) -> bool:
