@@ -9,6 +9,7 @@ addresses stay relative. `{cite-this}` shows the entry for a bibliography, made 
 import html
 import re
 import urllib.parse
+from functools import cache
 from pathlib import Path
 
 import vl_convert
@@ -17,6 +18,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+from pgrerun.page import provenance
 from pgrerun.page.charts.figure import SVG_DATA
 from pgrerun.site import scoreboard
 from pgrerun.site.book import ROOT
@@ -32,23 +34,25 @@ _CITATION = ROOT / "CITATION.cff"
 def setup(app):
     app.add_config_value("source_address", "", "html")
     app.add_directive("cite-this", CiteThis)
-    app.connect("config-inited", write_foot)
     app.connect("html-page-context", describe)
     app.connect("build-finished", draw)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
 
 
+@cache
 def citation() -> dict:
     return yaml.safe_load(_CITATION.read_text("utf-8"))
 
 
-def write_foot(app, config) -> None:
-    """Version and licence at every page's foot, and where the source is; `describe` adds when."""
+def _foot(app) -> str:
+    """When its runs were measured, version and licence, and where the source is."""
     known = citation()
-    foot = f"<p>Version {known['version']}, licence {known['license']}."
-    if address := html.escape(config.source_address):
+    when = provenance.days(record.finished for record in app.env.run_records.values())
+    foot = f"Measured {when}. " if when else ""
+    foot += f"Version {known['version']}, licence {known['license']}."
+    if address := html.escape(app.config.source_address):
         foot += f' Source of this book: <a href="{address}">{address}</a>'
-    config.html_theme_options = {**config.html_theme_options, "extra_footer": f"{foot}</p>"}
+    return f"<p>{foot}</p>"
 
 
 class CiteThis(Directive):
@@ -76,10 +80,7 @@ class CiteThis(Directive):
 def describe(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name != "html":
         return  # nobody links to a page of an ePub, whose XHTML closes every tag
-    if dates := sorted(record.finished[:10] for record in app.env.run_records.values()):
-        when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-        foot = context["theme_extra_footer"]
-        context["theme_extra_footer"] = foot.replace("<p>", f"<p>Measured {when}. ", 1)
+    context["theme_extra_footer"] = _foot(app)
     if pagename == app.config.root_doc:
         context["docstitle"] = ""  # else the tab says the book's name twice
     body = context.get("body") or ""

@@ -1,7 +1,7 @@
 """What a page was made from, in plain words: the names of the record's entries as a reader sees
 them, here and where two runs are compared."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +46,12 @@ def named(rows: Mapping[str, str]) -> dict[str, str]:
 def processor(machine: Mapping[str, Any]) -> str:
     """What a machine of a record calculates with: its processor's name, else its architecture."""
     return str(machine["cpu_model"] or machine["architecture"])
+
+
+def days(moments: Iterable[str]) -> str:
+    """The day of all of them, or the first and the last: "2026-11-26 to 2026-11-28"; "" of none."""
+    found = sorted({moment[:10] for moment in moments})
+    return " to ".join(found[:1] + found[1:][-1:])
 
 
 def when(moment: str) -> str:

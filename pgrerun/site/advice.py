@@ -255,6 +255,5 @@ def made_from(found: Mapping[str, runs.Record], judged: Mapping[str, Judgement])
             for one in environments
         }
     )
-    dates = sorted(record.finished[:10] for record in found.values())
-    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    when = provenance.days(record.finished for record in found.values())
     return _HTML.made_from(releases, machines, when, len(decided), basis)
