@@ -68,6 +68,7 @@ class AxisWords(BaseModel):
     log: bool = False
     zero: bool = False
     even: bool = False
+    years: bool = False
 
     def axis(self) -> charts.Axis:
         return charts.Axis(**self.model_dump())

@@ -121,7 +121,8 @@ _VAGUE = {"value", "values", "median", "mean", "number", "count", "result", "amo
 class Axis:
     """What a number is: quantity and unit ("" for a ratio) make the title.
 
-    `log` and `zero` choose the scale: logarithmic, or beginning at 0. With `even` each number that
+    `log` and `zero` choose the scale: logarithmic, or beginning at 0. Of `years` none is written as
+    2,003. With `even` each number that
     occurs has a place of its own at the same distance from the next, and its label (for the `x` of
     `lines`: releases, of which 9.6 and 10 are neighbours). The quantity is "" where panels have
     scales of their own and each one's heading says quantity and unit. BookError for a word that
@@ -133,6 +134,7 @@ class Axis:
     log: bool = False
     zero: bool = False
     even: bool = False
+    years: bool = False
 
     def __post_init__(self):
         if self.quantity.lower().removeprefix("printed ") in _VAGUE:
@@ -202,14 +204,14 @@ class Figure:
             name: float(f"{value:.9g}") if isinstance(value, float) else value
             for name, value in row.items()
             if name in self.columns
-            or not (value is False or (name in _WRITTEN and value == _WRITTEN[name]))
+            or not (value is False or (name in _USUAL and value == _USUAL[name]))
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         return mimebundle(self.spec(), png="image/png" in (include or ()))
 
 
-_WRITTEN = {"ending": "", "spelt": "", "lift": 0.0}  # what most rows have of what few need
+_USUAL = {"ending": "", "spelt": "", "lift": 0.0}  # what most rows have of what few need
 
 
 def figure_of(

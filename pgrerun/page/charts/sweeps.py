@@ -114,8 +114,8 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
-    if axis.quantity.startswith("year"):
-        ticks["format"] = "d"  # 2003, where other numbers are 2,003
+    if axis.years:
+        ticks["format"] = "d"
     if axis.log:
         ticks["labelFlush"] = encodings.LOG_FLUSH
     ruler = alt.Axis(grid=False, **ticks)
