@@ -61,20 +61,16 @@ def counted_since(server: Server) -> str:
 
 def setting(server: Server, name: str) -> str:
     """A setting as SHOW tells it to our sessions."""
-    with server.connect() as connection:
-        [value] = connection.execute(
-            "SELECT current_setting(name) FROM pg_settings WHERE name = %s", [name]
-        ).fetchone()
+    [value] = server.fetch("SELECT current_setting(name) FROM pg_settings WHERE name = %s", name)
     return str(value)
 
 
 def committed(server: Server) -> tuple[float, float]:
     """How many transactions all databases have committed so far, and the server's time in s."""
-    with server.connect() as connection:
-        return connection.execute(
-            "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float"
-            " FROM pg_stat_database"
-        ).fetchone()
+    return server.fetch(
+        "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float"
+        " FROM pg_stat_database"
+    )
 
 
 def updates(server: Server, schema: str) -> pd.DataFrame:
