@@ -21,8 +21,8 @@ from pathlib import Path
 
 from pgrerun.lab.server import fetched
 from pgrerun.lab.server.private import base_directory
+from pgrerun.site.durations import SPACE
 
-FILE = Path(__file__).resolve().parent.parent / "data" / "disk_space.csv"
 COLUMNS = ("chapter", "profile", "bytes", "postgresql", "date")
 PAUSE = 0.5  # seconds between two looks
 CLUSTER = 10**6  # bytes that no cluster is smaller than
@@ -73,11 +73,11 @@ def main() -> None:
         most = most_taken(chapter, given.profile)
         line = (chapter, given.profile, str(most), release, f"{datetime.now(UTC):%Y-%m-%d}")
         kept = {}
-        if FILE.exists():
-            with FILE.open(newline="", encoding="utf-8") as rows:
+        if SPACE.exists():
+            with SPACE.open(newline="", encoding="utf-8") as rows:
                 kept = {(row["chapter"], row["profile"]): row for row in csv.DictReader(rows)}
         kept[chapter, given.profile] = dict(zip(COLUMNS, line))
-        with FILE.open("w", newline="", encoding="utf-8") as file:
+        with SPACE.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(kept[key] for key in sorted(kept))
