@@ -55,7 +55,7 @@ def fractions(bed: Testbed) -> Iterator[Row]:
     In memory throughout, and the rows lie in the index's order: what is left is the processor's
     work.
     """
-    rows, milliseconds = bed.parameters.accounts, bed.parameters.milliseconds / 5
+    rows, milliseconds = bed.parameters.accounts, bed.parameters.milliseconds
     with filled(bed, AMPLE, rows, COVERED).connect() as connection:
 
         def measure(block: Block, scan: str, **percent: int) -> dict[str, float]:
