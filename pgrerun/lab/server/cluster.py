@@ -191,7 +191,7 @@ class Cluster(Server):
         return done.stderr or "cp failed" if done.returncode else ""
 
     def _initdb(self, options: Sequence[str]) -> None:
-        number = self.programs.number
+        number = self.programs.least_number
         command = [
             str(self._executable("initdb")),
             "--pgdata",
@@ -306,7 +306,7 @@ class Cluster(Server):
     def _write_settings(self) -> None:
         ours = self._for_disk() | self.settings | self._altered
         ours = releases.configured(self.programs.number, ours)
-        ours |= releases.socket_folder(self.programs.number, str(self._socket))
+        ours |= releases.socket_folder(self.programs.least_number, str(self._socket))
         ours["port"] = str(self._port)
         initdbs = _quoted(str(self.data_directory / "postgresql.conf"))
         lines = [f"include {initdbs}\n"]
@@ -531,7 +531,7 @@ class Cluster(Server):
 
         def reached(cluster: Cluster) -> str:  # pg_upgrade doesn't read our configuration
             settings = {"listen_addresses": "", "unix_socket_permissions": "0700"}
-            settings |= releases.socket_folder(cluster.programs.number, folder)
+            settings |= releases.socket_folder(cluster.programs.least_number, folder)
             return " ".join(f"-c {name}='{value}'" for name, value in settings.items())
 
         self.offline(
