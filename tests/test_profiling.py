@@ -323,13 +323,20 @@ DIRECTIVES = [
 ]
 
 
-def attributes(cached):
-    uses = [("uses", number, 1.0 if cached else float(number), 100.0) for number in (1, 9)]
-    places = [("place", number, 1.0, cost) for number, cost in ((1, 94.0), (13, 400.0))]
-    return [
-        {"varied": v, "number": n, "calls": c, "in_routine": i, "in_all": 2 * i}
-        for v, n, c, i in uses + places
-    ]
+MODULES = "access methods", "lib", "rule manager", "storage manager", "utilities", "executor"
+MODULES += ("optimizer",)
+
+
+def callers(*modules):
+    return [{"query_set": "scans", "caller": one, "subsystem": one, "calls": 1} for one in modules]
+
+
+def uses(cached):
+    return [{"uses": n, "calls": 3.0 if cached else 2.0 + n} for n in (1, 9)]
+
+
+def making_text(cost):
+    return [{"part": part, "instructions": n} for part, n in (("making text", cost), ("all", 1000))]
 
 
 def asked(without):
@@ -364,21 +371,37 @@ ROUTINES = [
         ("lai-019", {"postgres95_profile": optimizing(1, 1)}, "holds"),
         ("lai-019", {"postgres95_profile": optimizing(1, 90)}, "partly"),
         ("lai-019", {"postgres95_profile": optimizing(90, 90)}, "not so"),
-        # planning is low where processing data is more
+        # planning is as low as in print, less low, or more than processing data
         *(
             (
                 "lai-020",
                 {"postgres95_profile": distributed(transactions={"optimizer": n, "executor": 100})},
                 said,
             )
-            for n, said in ((10, "holds"), (70, "not so"), (200, "reversed"))
+            for n, said in ((9, "holds"), (70, "weaker"), (200, "reversed"))
         ),
+        # a sixth of the transactions made text
+        ("lai-023", {"postgres95_formatting": making_text(164)}, "holds"),
+        ("lai-023", {"postgres95_formatting": making_text(10)}, "no effect"),
         # what a directive gains is a build over a build
         ("lai-015", {"postgres95_profile": DIRECTIVES}, "holds"),
         ("lai-018", {"postgres95_profile": DIRECTIVES}, "no effect"),
         # uses that cost no call are cached
-        ("lai-007", {"attributes": attributes(cached=True)}, "holds"),
-        ("lai-007", {"attributes": attributes(cached=False)}, "not so"),
+        ("lai-007", {"postgres95_uses": uses(cached=True)}, "holds"),
+        ("lai-007", {"postgres95_uses": uses(cached=False)}, "not so"),
+        # nearly all modules of the first breakdown, and each use
+        *(
+            (
+                "lai-006",
+                {"postgres95_callers": callers(*who), "postgres95_uses": uses(cached)},
+                said,
+            )
+            for who, cached, said in (
+                (MODULES[1:], False, "holds"),
+                (MODULES[2:], False, "partly"),
+                ([*MODULES[3:], "parser", "system functions"], True, "not so"),
+            )
+        ),
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": asked("none")}, "holds"),
         ("lai-017", {"always_true": asked("right")}, "partly"),

@@ -359,7 +359,27 @@ def test_times_without_storing_decide(claim, seconds, expected):
             ("PostgreSQL", True, 7.0),
         )
     ]
-    assert word(claim, "wisconsin", times=found) == expected
+    waited = [
+        {"memory": "none for data", "scan": "as it chooses", "query": key} | {"seconds": value}
+        for key, value in {**dict.fromkeys(queries.BY_KEY, 1.0), **seconds}.items()
+    ]
+    waited = [row | {"block": block} for block in range(7) for row in waited]
+    assert word(claim, "wisconsin", times=found, without_memory=waited) == expected
+
+
+@pytest.mark.parametrize(
+    ("in_memory", "waited", "expected"),
+    [(9.4, 9.4, "holds"), (9.4, 1.0, "partly"), (3.0, 9.4, "partly"), (3.0, 90.0, "partly")],
+)
+def test_an_index_is_judged_with_memory_and_without(in_memory, waited, expected):
+    def both(value, **factors):
+        rows_ = [{"query": "q1", "seconds": value}, {"query": "q3", "seconds": 1.0}]
+        return [row | factors | {"block": block} for block in range(7) for row in rows_]
+
+    times = both(in_memory, engine="PostgreSQL", stored=False)
+    times += both(1.0, engine="PostgreSQL, again", stored=False)
+    without = both(waited, memory="none for data", scan="as it chooses")
+    assert word("lai-031", "wisconsin", times=times, without_memory=without) == expected
 
 
 @pytest.mark.parametrize(("in_memory", "expected"), [(1.1, "holds"), (0.4, "partly")])

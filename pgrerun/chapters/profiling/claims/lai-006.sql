@@ -1,7 +1,10 @@
-SELECT 'most subsystems call the routine' AS fact,
-       count(DISTINCT subsystem) > (SELECT count(*) FROM printed.profiling_subsystems) / 2 AS so
-FROM postgres95_callers HAVING count(*) > 0
+-- Modules are the report's own breakdown; what it calls system functions is the C library, which calls nothing.
+SELECT 'nearly all modules call the routine: all but one' AS fact,
+       count(*) FILTER (replace(label, ' (planner)', '') IN (SELECT subsystem FROM postgres95_callers))
+       >= count(*) - 1 AS so
+FROM printed.profiling_subsystems WHERE "first" IS NOT NULL AND label <> 'system functions'
+HAVING (SELECT count(*) FROM postgres95_callers) > 0
 UNION ALL
-SELECT 'an attribute that is used again is fetched again',
-       max_by(calls, uses) > 1.5 * min_by(calls, uses)
+SELECT 'each further use of an attribute is another call',
+       max_by(calls, uses) - min_by(calls, uses) >= max(uses) - min(uses)
 FROM postgres95_uses HAVING count(*) > 0

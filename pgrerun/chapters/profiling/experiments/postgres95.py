@@ -12,6 +12,7 @@ optimization, which somebody compiled:
 """
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,8 +96,8 @@ def profiled(backend: Backend, workload: str, count: int, callers: int = 0) -> p
     first, counted = work(workload, count)
     found = backend.instructions([*first, *counted], callers)
     found = found[found["statement"] >= len(first)].fillna({"file": ""})
-    static = found["function"].str.startswith("0x")  # the C library names few of its own routines
-    found.loc[static, "function"] = "(without a name)"
+    nameless = re.compile("^0x[0-9a-f]+")  # the C library names few of its own routines
+    found["function"] = found["function"].str.replace(nameless, "(without a name)", regex=True)
     by = ["function", "file", "object"]
     return found.groupby(by, as_index=False)[["exclusive", "calls"]].sum()
 
@@ -181,6 +182,20 @@ def postgres95_uses(bed: Testbed) -> Iterator[Row]:
         calls = found[found["function"] == FETCHING[0]].groupby("statement")["calls"].sum()
         for place_, uses in enumerate(USES, len(USES)):
             yield {"uses": uses, "calls": calls[place_] / 1_000}
+
+
+@experiment(units={"instructions": "instructions"})
+def postgres95_formatting(bed: Testbed) -> Iterator[Row]:
+    """Instructions of Figure 2.3's transactions, and those within printf and its like.
+
+    What these call in the C library has mostly no name, so it is told by its callers.
+    """
+    with Backend.of(VARIANTS["assertions"], POOL) as backend:
+        load(backend)
+        found = profiled(backend, TRANSACTIONS, bed.parameters.transactions, callers=3)
+    within = found["function"].str.contains("printf")
+    for part, rows in (("making text", found[within]), ("all", found)):
+        yield {"part": part, "instructions": int(rows["exclusive"].sum())}
 
 
 _SUBSYSTEMS = subsystems.SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
