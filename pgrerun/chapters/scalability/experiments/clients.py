@@ -244,7 +244,8 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
     """What backends waited for when they were switched out, with the most clients.
 
     `perf record -e context-switches -g`, as in the talk, attached to the postmaster and so to all
-    backends that it starts. `switches` is how many samples of them were taken.
+    backends that it starts. `switches` is how many samples of them were taken. CannotMeasure where
+    perf took none of a load's.
     """
     perf.require()
     tested, most = bed.cluster(**ours(bed)), client_counts(bed)[-1]
@@ -271,6 +272,8 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
         samples = perf.perf("script", "-i", data, "-F", "comm,time,ip,sym").stdout
     for name, span in spans.items():
         counted = by_cause(off_cpu.parse_stacks(off_cpu.samples_between(samples, *span)))
+        if counted.empty:
+            raise CannotMeasure(f"perf took no sample of a backend that was switched out ({name}).")
         for cause, switches in counted.items():
             yield {"load": name, "cause": cause, "switches": int(switches)}
 
@@ -288,7 +291,8 @@ def by_cause(chains: pd.DataFrame) -> pd.Series:
 
     Those of the postmaster, which waits for nobody in particular, are left out.
     """
-    backends = chains[[not _postmasters(chain) for chain in chains["chain"]]]
+    # booleans by their type: a list without any would choose no column instead of no row
+    backends = chains[~chains["chain"].map(_postmasters).astype(bool)]
     shares = off_cpu.share_by_cause(backends, CAUSES)
     return (shares * backends["samples"].sum()).round().astype(int)
 
