@@ -367,6 +367,7 @@ def test_call_chains_become_causes_and_the_postmasters_are_left_out():
         "a lightweight lock": 3,
         clients.PREEMPTED: 1,
     }
+    assert clients.by_cause(chains.tail(1)).empty  # the postmaster alone
 
 
 # ---- an idle server

@@ -270,10 +270,14 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
                     load.run(bed.parameters.seed)
                     spans[name] = began, time.monotonic()
         samples = perf.perf("script", "-i", data, "-F", "comm,time,ip,sym").stdout
-    for name, span in spans.items():
-        counted = by_cause(off_cpu.parse_stacks(off_cpu.samples_between(samples, *span)))
-        if counted.empty:
-            raise CannotMeasure(f"perf took no sample of a backend that was switched out ({name}).")
+    found = {
+        name: by_cause(off_cpu.parse_stacks(off_cpu.samples_between(samples, *span)))
+        for name, span in spans.items()
+    }
+    if unseen := [name for name, counted in found.items() if counted.empty]:
+        which = " and ".join(unseen)
+        raise CannotMeasure(f"perf took no sample of a backend that was switched out ({which}).")
+    for name, counted in found.items():
         for cause, switches in counted.items():
             yield {"load": name, "cause": cause, "switches": int(switches)}
 
