@@ -51,6 +51,12 @@ def test_versions_are_read_as_printed(tmp_path, answer, version, major, release)
     assert programs.bindir == tmp_path / "bin"
 
 
+@pytest.mark.parametrize(("version", "least"), [("9.3devel", 90299), ("9.3.5", 90305)])
+def test_a_version_in_development_surely_has_what_came_before_its_release(tmp_path, version, least):
+    programs = from_folder(pretend(tmp_path / "bin", f"postgres (PostgreSQL) {version}"))
+    assert programs.least_number == least
+
+
 def test_missing_clients_come_from_the_wheel_but_no_other_program_does(tmp_path):
     programs = from_folder(pretend(tmp_path / "old", "postgres (PostgreSQL) 9.6.24"))
     assert programs.path("initdb") == tmp_path / "old" / "initdb"
