@@ -323,8 +323,10 @@ DIRECTIVES = [
 ]
 
 
-MODULES = "access methods", "lib", "rule manager", "storage manager", "utilities", "executor"
-MODULES += ("optimizer",)
+MODULES = (
+    *("access methods", "lib", "rule manager", "storage manager"),
+    *("utilities", "executor", "optimizer"),
+)
 
 
 def callers(*modules):

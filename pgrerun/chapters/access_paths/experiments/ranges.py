@@ -55,13 +55,13 @@ def fractions(bed: Testbed) -> Iterator[Row]:
     In memory throughout, and the rows lie in the index's order: what is left is the processor's
     work.
     """
-    rows, milliseconds = bed.parameters.accounts, bed.parameters.milliseconds
+    rows = bed.parameters.accounts
     with filled(bed, AMPLE, rows, COVERED).connect() as connection:
 
         def measure(block: Block, scan: str, **percent: int) -> dict[str, float]:
             allow_only(connection, SCANS[scan])
             once = lambda: _sum(connection, COVERED, 1, rows)
-            return {"seconds": repeated(once, milliseconds)}
+            return {"seconds": repeated(once, bed.parameters.milliseconds)}
 
         for percent in PERCENT:
             unmark(connection, COVERED, percent)
