@@ -141,7 +141,7 @@ WRITTEN = {
     "FILTER": "SELECT count(*) FILTER (WHERE true)",
     "WITHIN GROUP": "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM written",
     "WITH ORDINALITY": "SELECT * FROM generate_series(1, 2) WITH ORDINALITY",
-    "ALTER SYSTEM": "ALTER SYSTEM RESET work_mem",
+    "ALTER SYSTEM": "ALTER SYSTEM SET work_mem = DEFAULT",
     "unnest of several arrays": "SELECT * FROM unnest(ARRAY[1], ARRAY[2])",
     "ON CONFLICT": "INSERT INTO written VALUES (1) ON CONFLICT DO NOTHING",
     "TABLESAMPLE": "SELECT * FROM written TABLESAMPLE SYSTEM (1)",

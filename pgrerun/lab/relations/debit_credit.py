@@ -135,7 +135,7 @@ class DebitCredit:
                     )
                     loading.replace(connection, relation, f"CREATE {kind} {relation} {attributes}")
                     # frozen as they come: a vacuum would write every page a second time
-                    how = releases.copied(connection.info.server_version)
+                    how = releases.copied(connection)
                     with (
                         connection.cursor() as cursor,
                         cursor.copy(f"COPY {relation} FROM STDIN{how}") as copy,

@@ -352,7 +352,7 @@ class Wisconsin:
                 connection.execute(f"VACUUM FREEZE ANALYZE {self.name}")
 
     def _copy(self, connection: psycopg.Connection) -> None:
-        how = releases.copied(connection.info.server_version, binary=True)
+        how = releases.copied(connection, binary=True)
         command = f"COPY {self.name} FROM STDIN{how}"
         with connection.cursor() as cursor, cursor.copy(command) as copy:
             copy.write(COPY_HEADER)

@@ -77,12 +77,8 @@ class Programs:
 
     @property
     def least_number(self) -> int:
-        """The number of the release whose features it has for sure.
-
-        A version in development need have none of its own: a list of folders for sockets came to
-        9.3 with c9b0cbe98b, in August 2012.
-        """
-        return self.number - self.development
+        """The number of the release whose features it has for sure."""
+        return releases.least_number(self.number, self.version)
 
     @property
     def synchronous_io(self) -> dict[str, str]:

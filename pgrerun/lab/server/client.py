@@ -321,8 +321,9 @@ class Server:
         one.
         """
         for name, wanted in settings.items():
-            action = f"RESET {name}" if wanted is None else f"SET {name} = '{wanted}'"
-            connection.execute(f"ALTER SYSTEM {action}")
+            # RESET came to 9.4 after its first beta, with bd3b7a9eef in September 2014
+            value = "DEFAULT" if wanted is None else f"'{wanted}'"
+            connection.execute(f"ALTER SYSTEM SET {name} = {value}")
 
     # -- capabilities --
 

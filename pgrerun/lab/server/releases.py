@@ -480,6 +480,15 @@ def require_options(version: int, options: Iterable[str]) -> None:
             require(version, what)
 
 
+def least_number(version: int, version_text: str) -> int:
+    """The number of the release whose features a server has for sure.
+
+    A version in development need have none of its own: a list of folders for sockets came to 9.3
+    with c9b0cbe98b, in August 2012.
+    """
+    return version - ("devel" in version_text)
+
+
 def named(version: int) -> str:
     """The release's name without its minor number: "18", "9.6"."""
     if version >= 100000:
@@ -550,12 +559,13 @@ def added(version: int) -> list[str]:
     return [statement for since, statement in ADDED if version < since]
 
 
-def copied(version: int, binary: bool = False) -> str:
+def copied(connection: psycopg.Connection, binary: bool = False) -> str:
     """What stands after COPY ... FROM STDIN to have the rows frozen as they come.
 
     Before 9.3 they aren't, and a VACUUM FREEZE has to follow.
     """
-    if writes(version, "COPY (FREEZE)"):
+    text = connection.info.parameter_status("server_version") or ""
+    if writes(least_number(connection.info.server_version, text), "COPY (FREEZE)"):
         return " (FORMAT binary, FREEZE)" if binary else " (FREEZE)"
     return " WITH BINARY" if binary else ""
 
