@@ -111,6 +111,7 @@ def kept_sizes(frame):
 
 
 BTREE = {"what": "a column in a B-tree"}
+ALONE = {"variant": HOT, "old_snapshot": False}
 CHANGED = [
     ("hot-002", {"sizes": kept_sizes}, "partly"),
     ("hot-003", {"sizes": kept_sizes}, "partly"),
@@ -118,6 +119,12 @@ CHANGED = [
     ("hot-007", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
     ("hot-025", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
     ("hot-010", {"long_transaction": lambda f: f.assign(chain=1)}, "partly"),
+    # as long for a moment, and pruned by the last look
+    (
+        "hot-010",
+        {"long_transaction": lambda f: with_(ALONE | {"updates": 60}, chain=f["chain"].max())(f)},
+        "partly",
+    ),
     ("hot-013", {"small_tables": lambda f: f.assign(after=f["before"] + 5)}, "no effect"),
     (
         "hot-014",

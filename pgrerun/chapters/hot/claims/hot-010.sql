@@ -1,3 +1,6 @@
+-- The longest chain of all looks: alone, a chain is pruned whenever its page is nearly full and then
+-- grows anew, so that how long it is at the end is a matter of when one looks. Longer is by more
+-- than a twentieth, the smallest effect of interest.
 WITH steps AS (
     SELECT *, chain >= lag(chain, 1, 0) OVER (PARTITION BY variant, old_snapshot ORDER BY updates)
                   AS kept,
@@ -8,9 +11,9 @@ SELECT 'beside an old snapshot a chain is never shortened' AS fact, bool_and(kep
        true AS essential
 FROM beside
 UNION ALL
-SELECT 'beside an old snapshot a chain ends longer than without', beside.chain > alone.chain, true
-FROM beside, steps alone
-WHERE beside.last AND alone.last AND alone.variant = 'HOT' AND NOT alone.old_snapshot
+SELECT 'the longest chain beside an old snapshot is longer than the longest without',
+       max(chain) FILTER (old_snapshot) > 1.05 * max(chain) FILTER (NOT old_snapshot), true
+FROM steps WHERE variant = 'HOT'
 UNION ALL
 SELECT 'a lookup touches no more pages than without HOT', beside.pages <= without.pages, true
 FROM beside, steps without

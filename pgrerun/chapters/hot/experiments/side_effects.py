@@ -26,7 +26,9 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 
 # ---- long transactions and long chains
 
-LOOKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # updates of one tuple
+# Updates of one tuple; after each of those that fill its page for the first time, as the longest
+# chain is there.
+LOOKS = (0, 1, 2, 5, 10, 20, 30, 40, *range(50, 71), 100, 200, 500)
 
 
 @experiment(units={"chain": "versions", "pages": "pages"})
