@@ -243,6 +243,25 @@ def test_what_hot_gains_is_judged_on_the_threads_servers_and_on_a_disk_as_slow(
 
 
 @pytest.mark.parametrize(
+    ("full_hot", "given", "expected"),
+    [
+        (1.0, {}, "holds"),
+        (1.15, {}, "different now"),
+        (0.8, {}, "different now"),
+        # the set-up isn't the thread's: of its other three throughputs one isn't reached
+        (1.0, {"hot": 0.7}, "not tested here"),
+        (1.15, {"hot": 0.7}, "not tested here"),
+        (1.0, {"before": 0.7}, "not tested here"),
+        (1.0, {"full_before": 1.3}, "not tested here"),
+        (1.0, {"pool_over_small_tables": 2.0}, "not tested here"),
+    ],
+)
+def test_the_whole_transaction_is_judged_in_the_threads_set_up(full_hot, given, expected):
+    rows_ = on_disk(**{"hot": 1.0, "full_hot": full_hot} | given)
+    assert word("hot-012", "hot", on_the_threads_disk=rows_) == expected
+
+
+@pytest.mark.parametrize(
     ("name", "capability"),
     [("full_script", "timed_accounts = 20000"), ("pools", "larger relations")],
 )
