@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import psycopg
 
+from pgrerun.chapters.hot.experiments.builds import BEFORE
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -17,7 +18,7 @@ from pgrerun.chapters.hot.variants import (
     run_pgbench,
     updates,
 )
-from pgrerun.lab.instruments import off_cpu, pages, plans
+from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
@@ -195,11 +196,14 @@ def rewrites(bed: Testbed) -> Iterator[Row]:
             }
 
 
+COMPACTING = ("CLUSTER", "VACUUM FULL")
+
+
 @experiment(units=dict.fromkeys(ACCOUNTS, "pages"))
 def compaction(bed: Testbed) -> Iterator[Row]:
     """Pages after CLUSTER and VACUUM FULL of accounts, grown by the thread's updates."""
     server, ours = bed.server, relations(bed)
-    for name in ("CLUSTER", "VACUUM FULL"):
+    for name in COMPACTING:
         load(ours, server, UNPRUNED)
         with server.connect() as connection:
             with snapshot(server):
@@ -207,6 +211,30 @@ def compaction(bed: Testbed) -> Iterator[Row]:
                 run_in_server(connection, ours, "update_account", updates(ours), seed)
             SQL.run(connection, f"compaction.{REWRITES[name]}")
             yield {"command": name} | pages_of(connection, ACCOUNTS)
+
+
+@experiment(units={"loaded": "pages", **dict.fromkeys(ACCOUNTS, "pages")}, needs=["restart"])
+def compaction_before_hot(bed: Testbed) -> Iterator[Row]:
+    """The same on the commit before HOT, whose two commands share no code.
+
+    As many updates by one client of pgbench; nothing stands in for the server of then. `loaded` is
+    what accounts and its index had before. CannotMeasure unless that commit is registered.
+    """
+    ours = relations(bed)
+    with Cluster(fetched.build(BEFORE)) as server:
+        for name in COMPACTING:
+            load(ours, server)
+            with server.connect() as connection:
+                loaded = sum(pages_of(connection, ACCOUNTS).values())
+                pgbench.run(
+                    server,
+                    SQL.script("update_account"),
+                    transactions=updates(ours),
+                    variables=ours.variables,
+                    seed=bed.parameters.seed,
+                )
+                SQL.run(connection, f"compaction.{REWRITES[name]}")
+                yield {"command": name, "loaded": loaded} | pages_of(connection, ACCOUNTS)
 
 
 # ---- the VACUUM FULL of before, on a server with HOT
