@@ -25,7 +25,7 @@ from IPython.display import display
 from IPython.utils.capture import capture_output
 
 from pgrerun import notebook, parameters
-from pgrerun.chapters.hot.experiments import threads_disk, throughput
+from pgrerun.chapters.hot.experiments import builds, threads_disk, throughput
 from pgrerun.chapters.measuring.experiments import over_time
 from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.errors import BookError, CannotMeasure, ServerError
@@ -508,6 +508,7 @@ def test_the_parameters_that_regimes_name_are_those_that_experiments_go_by():
             "timed_accounts",
             math.ceil(throughput.VACUUMED_IN_TIME / threads_disk.LARGER),
         ),
+        "the message's transactions": ("thread_scale", builds.WHOLE),
         "steady state": ("seconds", over_time.LONG),
         "idle for minutes": ("idle_seconds", idle.FEW_MINUTES / 2),
     }

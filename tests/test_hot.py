@@ -381,6 +381,36 @@ def test_what_stands_in_for_the_server_before_hot_grows_as_that_did(chapter):
     assert each.loc[("hot", "accounts"), "hot_updated"] == 1000
 
 
+COMPARED = {"hot-022": ("on abalance", 1), "hot-023": ("on abalance", 10), "hot-024": ("none", 10)}
+
+
+def merlins(claim, gain, transactions):
+    """Rows of `merlins_servers` for one of the message's comparisons."""
+    index, clients = COMPARED[claim]
+    for block in range(5):
+        for server, tps in ((builds.BEFORE, 100.0), (builds.WITH, 100.0 * gain)):
+            measured = {"server": server, "index": index, "clients": clients, "block": block}
+            measured |= {"tps": tps * (1 + block / 1000), "hot_share": 0.5, "disturbed": ""}
+            yield measured | {"transactions": transactions, "left_out": False}
+
+
+@pytest.mark.parametrize(
+    ("claim", "gain", "expected"),
+    [
+        ("hot-022", 1.0, "holds"),
+        ("hot-022", 1.2, "different now"),
+        ("hot-023", 0.95, "holds"),
+        ("hot-023", 1.2, "different now"),
+        ("hot-024", 2.05, "holds"),
+        ("hot-024", 1.0, "no effect"),
+    ],
+)
+def test_merlins_comparisons_are_judged_by_runs_as_long_as_his(claim, gain, expected):
+    whole, fifth = (merlins(claim, gain, transactions) for transactions in (100_000, 20_000))
+    assert word(claim, "hot", merlins_servers=whole) == expected
+    assert word(claim, "hot", merlins_servers=fifth) == "not tested here"
+
+
 def compacted(clustered, vacuumed):
     """Rows of either experiment: pages of accounts and its index after each command."""
     for command, (accounts, index) in (("CLUSTER", clustered), ("VACUUM FULL", vacuumed)):

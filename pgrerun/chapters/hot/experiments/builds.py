@@ -65,7 +65,10 @@ MERLINS = ((ON_ABALANCE, 1), (ON_ABALANCE, 10), (NONE, 10))  # index and clients
 WHOLE = 30  # branches from which on all of the message's transactions are run: half a minute each
 
 
-@experiment(units={"tps": "transactions/s", "hot_share": "share"}, needs=["restart"])
+@experiment(
+    units={"tps": "transactions/s", "hot_share": "share", "transactions": "transactions"},
+    needs=["restart"],
+)
 def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     """Merlin's three comparisons on the commit before HOT and on the one with it.
 
@@ -95,7 +98,8 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
 
         def measure(block: Block, server: str, index: str, clients: int) -> dict[str, float]:
             many = max(1, round(transactions / clients))
-            return _whole(servers[server], ours, clients, block.seed, transactions=many)
+            found = _whole(servers[server], ours, clients, block.seed, transactions=many)
+            return found | {"transactions": many * clients}
 
         variants = [
             {"server": server, "index": index, "clients": clients}
