@@ -70,7 +70,6 @@ def found(chapter, name, **changed):
         "hot-006": "holds",
         "hot-007": "holds",
         "hot-010": "holds",
-        "hot-013": "stronger",
         "hot-014": "holds",
         "hot-017": "holds",
         "hot-018": "partly",
@@ -123,7 +122,6 @@ CHANGED = [
         {"long_transaction": lambda f: with_(ALONE | {"updates": 60}, chain=f["chain"].max())(f)},
         "partly",
     ),
-    ("hot-013", {"small_tables": lambda f: f.assign(after=f["before"] + 5)}, "no effect"),
     (
         "hot-014",
         {"small_tables": lambda f: f.assign(after=f["before"] + 5)},
@@ -379,6 +377,38 @@ def test_what_stands_in_for_the_server_before_hot_grows_as_that_did(chapter):
         assert each.loc[("stand-in", relation)].tolist()[:3] == then.tolist()[:3]
         assert each.loc[("today", relation)].tolist() == with_hot.tolist()
     assert each.loc[("hot", "accounts"), "hot_updated"] == 1000
+
+
+def grown(tellers, branches):
+    """Rows of `small_tables_then` from the growth before HOT and with it."""
+    for relation, growth_ in (("tellers", tellers), ("branches", branches)):
+        for server, pages_ in zip((builds.BEFORE, builds.WITH), growth_, strict=True):
+            row = {"server": server, "relation": relation, "before": 5, "after": 5 + pages_}
+            yield row | {"updated": 58_500, "hot_updated": 0}
+
+
+@pytest.mark.parametrize(
+    ("tellers", "branches", "expected"),
+    [
+        ((2017, 87), (256, 66), "holds"),
+        ((2017, 20), (256, 1), "stronger"),
+        ((300, 87), (100, 66), "weaker"),
+        ((300, 87), (256, 1), "partly"),
+        ((300, 300), (256, 256), "no effect"),
+        ((20, 87), (66, 256), "reversed"),
+        ((2017, 20), (256, 0), "stronger"),
+    ],
+)
+def test_the_growth_of_small_tables_is_judged_by_as_many_clients(tellers, branches, expected):
+    alone = [
+        {"variant": variant, "relation": relation, "before": 1, "after": 1 + pages_}
+        | {"updated": 9, "hot_updated": 0}
+        for relation in ("tellers", "branches")
+        for variant, pages_ in ((HOT, 7), (UNPRUNED, 7))
+    ]
+    then = list(grown(tellers, branches))
+    assert word("hot-013", "hot", small_tables_then=then, small_tables=alone) == expected
+    assert word("hot-013", "hot", small_tables=alone) == "not tested here"
 
 
 COMPARED = {"hot-022": ("on abalance", 1), "hot-023": ("on abalance", 10), "hot-024": ("none", 10)}

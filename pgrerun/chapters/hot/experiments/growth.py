@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import psycopg
 
+from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FILLFACTOR,
+    FULL,
     HOT,
     NO_HOT,
     REDUCED,
@@ -28,11 +30,12 @@ from pgrerun.chapters.hot.variants import (
     updates,
     vacuum,
 )
-from pgrerun.lab.instruments import counters
+from pgrerun.lab.instruments import counters, pgbench
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Cluster, fetched
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -107,6 +110,37 @@ def small_tables(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[
             )
             for row in _sizes(connection, before):
                 yield {"variant": variant} | row
+
+
+@experiment(units=SIZES, needs=["restart"])
+def small_tables_then(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[Row]:
+    """Pages of branches and tellers after whole transactions by as many clients as the thread had.
+
+    On the commit before HOT and on the one with it. How many transactions are under way beside one
+    decides which versions can't be pruned yet, and the number of clients decides that, however fast
+    they are; so accounts, which aren't looked at, are few. CannotMeasure unless both commits are
+    registered.
+    """
+    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+    scale, clients = (int(printed.cell("hot_setup", of, "value")) for of in ("scale", "clients"))
+    ours = Pgbench(scale, 1000, prefix="")
+    settings = {"fsync": "off", "max_connections": clients + BESIDE}
+    for name, programs in found.items():
+        with Cluster(programs, settings) as server:
+            ours.load(server, fillfactor={"accounts": FILLFACTOR})
+            with server.connect() as connection:
+                before = pages_of(connection, SMALL)
+                # planned for each transaction, as then: what is small to begin with grows
+                pgbench.run(
+                    server,
+                    SQL.script(FULL),
+                    clients=clients,
+                    transactions=max(1, transactions // clients),
+                    variables=ours.variables,
+                    seed=bed.parameters.seed,
+                )
+                for row in _sizes(connection, before):
+                    yield {"server": name} | row
 
 
 # ---- the steady state, measured and computed
