@@ -62,7 +62,7 @@ def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Ro
 
 ON_ABALANCE, NONE = "on abalance", "none"
 MERLINS = ((ON_ABALANCE, 1), (ON_ABALANCE, 10), (NONE, 10))  # index and clients, as he prints them
-WHOLE = 30  # branches from which on all of the message's transactions are run: half a minute each
+WHOLE = 6  # branches from which on all of the message's transactions are run: half a minute each
 
 
 @experiment(
