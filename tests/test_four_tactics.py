@@ -209,6 +209,39 @@ def test_plans_made_ahead_do_not_look_at_the_constant(bed):
     assert [row["tuples"] for row in grown if row["planned"] == "ahead"] == [100, 20_000, 20_000]
 
 
+def path(planned, *paths):
+    """Rows of `plans_by_growth` with these paths before the growth, after, and analyzed."""
+    states = ("small", "grown", "grown and analyzed")
+    return [
+        {"planned": planned, "relation": state, "path": found, "tuples": 1}
+        for state, found in zip(states, paths)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run_time", "ahead", "expected"),
+    [
+        *(("sii", "ssi", "holds"), ("sii", "sss", "holds")),
+        *(("ssi", "ssi", "partly"), ("sii", "sii", "partly"), ("ssi", "sii", "not so")),
+    ],
+)
+def test_a_path_shall_follow_the_size_of_a_relation_at_run_time_alone(run_time, ahead, expected):
+    constants = [
+        {"planned": planned, "constant": color, "path": "s", "tuples": 1}
+        for planned in ("at run time", "ahead")
+        for color in ("black", "gray")
+    ]
+    partial = {"partial_result": "foreseen", "estimated": 1, "found": 1, "path": "s"}
+    found = word(
+        "ston-005",
+        "four_tactics",
+        plans_by_growth=path("at run time", *run_time) + path("ahead", *ahead),
+        plans_by_constant=constants,
+        plans_by_partial_result=[partial],
+    )
+    assert found == expected
+
+
 def test_constants_are_folded_and_types_resolved_before_the_executor(bed):
     filters = {row["qualification"]: row["filter"] for row in run(bed, "conversions")}
     assert "ln(" not in filters["query d"] and "::double precision" in filters["query d"]
