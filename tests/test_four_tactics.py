@@ -113,12 +113,30 @@ def test_two_routines_are_judged_with_query_h_and_without_it(of_h, others, expec
 
 
 @pytest.mark.parametrize(
-    ("claim", "calls", "expected"),
-    [("ston-007", 3360, "holds"), ("ston-007", 1, "not so"), ("ston-006", 1, "not so")],
+    ("calls", "expected"), [(3360, "holds"), (1, "not so")], ids=["every row", "once"]
 )
-def test_a_logarithm_of_a_constant_is_seen_to_be_computed_for_every_row(claim, calls, expected):
+def test_a_logarithm_of_a_constant_is_seen_to_be_computed_for_every_row(calls, expected):
     rows = [routine(name, 1, calls=calls, query="d") for name in ("typecheck", "itof", "log")]
-    assert word(claim, "four_tactics", ingres_routines=rows) == expected
+    assert word("ston-006", "four_tactics", ingres_routines=rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("calls", "hidden", "folded", "expected"),
+    [
+        *((3360, "log", 84, "holds"), (1, "log", 84, "partly"), (3360, "log", 840, "partly")),
+        *((1, "log", 840, "not so"), (3360, "another name", 84, "inconclusive")),
+    ],
+)
+def test_a_constant_computed_once_shall_cost_no_row_anything(calls, hidden, folded, expected):
+    counts = [("as printed", 3360, 84), ("as printed", 33_600, folded)]
+    counts = [(how, tuples, "log", many) for how, tuples, many in counts]
+    rows = [
+        {"query": "d", "how": how, "tuples": tuples, "function": function}
+        | {"exclusive": many, "inclusive": many, "calls": 1}
+        for how, tuples, function, many in [*counts, ("logarithm hidden", 3360, hidden, 90_000)]
+    ]
+    ingres = [routine("log", 1, calls=calls, query="d")]
+    assert word("ston-007", "four_tactics", ingres_routines=ingres, profile=rows) == expected
 
 
 @pytest.mark.parametrize(
