@@ -140,6 +140,21 @@ def test_a_constant_computed_once_shall_cost_no_row_anything(calls, hidden, fold
 
 
 @pytest.mark.parametrize(
+    ("share", "calling", "expected"),
+    [
+        *((44, "di", "holds"), (44, "dib", "partly"), (44, "d", "partly")),
+        *((20, "di", "partly"), (20, "dib", "not so")),
+    ],
+)
+def test_the_logarithm_is_there_because_of_the_commands_that_have_one(share, calling, expected):
+    taken = {query: share if query in calling else 0 for query in "bdhi"}
+    total = 1000 * sum(map(bool, taken.values())) // len(taken)
+    rows = [routine("scan", total - many, query=query) for query, many in taken.items()]
+    rows += [routine("log", many, query=query) for query, many in taken.items() if many]
+    assert word("ston-024", "four_tactics", ingres_routines=rows) == expected
+
+
+@pytest.mark.parametrize(
     ("of_i", "expected"), [((4, 4), "holds"), ((6, 6), "partly"), ((4, 6), "not so")]
 )
 def test_messages_are_held_against_four_and_against_the_size(of_i, expected):
