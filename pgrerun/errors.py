@@ -25,7 +25,7 @@ class ParameterError(RerunError):
 
 
 class ServerError(RerunError):
-    """A PostgreSQL server that can't be found, started, reached or trusted."""
+    """A PostgreSQL server that can't be found, started, reached or trusted, or that fails."""
 
 
 class Refused(ServerError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import single_user
 from pgrerun.lab.server import Cluster, private
@@ -314,7 +314,7 @@ def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
             f" {done.stderr.strip()[-500:]}"
         )
     if errors:
-        raise RerunError(f"A statement failed while its instructions were counted: {errors[0]}")
+        raise ServerError(f"A statement failed while its instructions were counted: {errors[0]}")
     if done.returncode:
         raise RerunError(
             f"postgres under valgrind ended with status {done.returncode}:"
