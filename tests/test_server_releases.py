@@ -228,6 +228,8 @@ def test_old_releases_are_told_in_words_that_they_read(version, written, read):
 
 
 ASKED = {"max_wal_size": "480MB", "min_wal_size": "32MB", "cluster_name": "x", "jit": "off"}
+POOL = {"shared_buffers": "160kB"}
+MANY = POOL | {"max_connections": "2"}
 WAITS = {"synchronous_commit": "off", "enable_indexonlyscan": "off"}
 
 
@@ -238,6 +240,9 @@ WAITS = {"synchronous_commit": "off", "enable_indexonlyscan": "off"}
         (180000, ASKED, ASKED),
         (80200, WAITS, {"fsync": "off"}),
         (80300, WAITS, {"synchronous_commit": "off"}),
+        (80300, POOL, POOL | {"max_connections": "6"}),
+        (80300, MANY, MANY),
+        (80400, POOL, POOL),
     ],
 )
 def test_settings_have_the_names_of_the_release(version, asked, given):

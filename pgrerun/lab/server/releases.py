@@ -396,7 +396,8 @@ def configured(version: int, settings: Mapping[str, str]) -> dict[str, str]:
     What it is by itself is left out. Before 9.5 the WAL between checkpoints was said in segments of
     16 MB, a third of its size (release notes of 9.5), which decided as well how many were kept.
     Before 8.3 nothing but fsync says that a commit shall not wait for the disk; a checkpoint then
-    doesn't either.
+    doesn't either. Before 8.4 (d9384a4b73) a pool had to hold two pages for each connection, or
+    worker of autovacuum, that is allowed.
     """
     known = {name: value for name, value in settings.items() if not without(version, name, value)}
     if not knows(version, "max_wal_size"):
@@ -407,6 +408,9 @@ def configured(version: int, settings: Mapping[str, str]) -> dict[str, str]:
     if not knows(version, "synchronous_commit") and known.get("synchronous_commit") == "off":
         del known["synchronous_commit"]
         known["fsync"] = "off"
+    pool = re.fullmatch(r"(\d+)\s*kB", known.get("shared_buffers", ""))
+    if version < 80400 and pool and "max_connections" not in known:
+        known["max_connections"] = str(min(100, max(1, int(pool[1]) // 8 // 2 - 4)))
     return known
 
 
