@@ -241,6 +241,7 @@ WAITS = {"synchronous_commit": "off", "enable_indexonlyscan": "off"}
         (80200, WAITS, {"fsync": "off"}),
         (80300, WAITS, {"synchronous_commit": "off"}),
         (80300, POOL, POOL | {"max_connections": "6"}),
+        (80300, {"shared_buffers": "1MB"}, {"shared_buffers": "1MB", "max_connections": "60"}),
         (80300, MANY, MANY),
         (80400, POOL, POOL),
     ],

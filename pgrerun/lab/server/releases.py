@@ -402,22 +402,22 @@ def configured(version: int, settings: Mapping[str, str]) -> dict[str, str]:
     known = {name: value for name, value in settings.items() if not without(version, name, value)}
     if not knows(version, "max_wal_size"):
         known.pop("min_wal_size", None)
-        if size := _megabytes(known.get("max_wal_size", "")):
+        if size := _kilobytes(known.get("max_wal_size", "")):
             del known["max_wal_size"]
-            known["checkpoint_segments"] = str(max(1, round(size / 48)))
+            known["checkpoint_segments"] = str(max(1, round(size / 1024 / 48)))
     if not knows(version, "synchronous_commit") and known.get("synchronous_commit") == "off":
         del known["synchronous_commit"]
         known["fsync"] = "off"
-    pool = re.fullmatch(r"(\d+)\s*kB", known.get("shared_buffers", ""))
-    if version < 80400 and pool and "max_connections" not in known:
-        known["max_connections"] = str(min(100, max(1, int(pool[1]) // 8 // 2 - 4)))
+    if version < 80400 and (size := _kilobytes(known.get("shared_buffers", ""))):
+        allowed = min(100, max(1, size // 8 // 2 - 4))
+        known.setdefault("max_connections", str(allowed))
     return known
 
 
-def _megabytes(size: str) -> float | None:
-    """A size as settings write it ("48MB", "1GB")."""
-    found = re.fullmatch(r"(\d+)\s*(MB|GB)", size)
-    return int(found[1]) * {"MB": 1, "GB": 1024}[found[2]] if found else None
+def _kilobytes(size: str) -> int | None:
+    """A size as settings write it ("160kB", "48MB", "1GB")."""
+    found = re.fullmatch(r"(\d+)\s*(kB|MB|GB)", size)
+    return int(found[1]) * {"kB": 1, "MB": 1024, "GB": 1024**2}[found[2]] if found else None
 
 
 def require_settings(version: int, settings: Iterable[str]) -> None:
