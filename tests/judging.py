@@ -1,6 +1,7 @@
 """What a chapter's rules make of rows that a test makes up, or changes after they were measured."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,17 @@ def word(
 
 
 def judged(
-    claim: str, chapter: str, *, processors: int = 0, **tables: Iterable[Mapping[str, Any]]
+    claim: str,
+    chapter: str,
+    *,
+    processors: int = 0,
+    query: Callable[[str], str] = str,
+    **tables: Iterable[Mapping[str, Any]],
 ) -> verdicts.Judgement:
     """The judgement of a claim, where the chapter's experiments have these rows.
 
-    `processors` are the machine's, of a claim that speaks of many.
+    `processors` are the machine's, of a claim that speaks of many; `query` changes what is asked,
+    where that is of what is printed, which no test can make up.
     """
     with Database(chapter) as database:
         for name, found in tables.items():
@@ -65,6 +72,7 @@ def judged(
             checked = [rows.check(name, row, units) for row in found]
             database.add("run", chapter, name, rows.frame(checked, units), units)
         rule = evidence.rules(parameters.folder(chapter))[claim]
+        rule = dataclasses.replace(rule, query=query(rule.query))
         regimes = claims.ledger()[claim].regimes
         machine = {name: processors for name in regimes if name.endswith(" processors")}
         return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)

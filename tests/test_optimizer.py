@@ -498,12 +498,24 @@ def moved(clustered: float, scattered: float):
     ]
 
 
-@pytest.mark.parametrize(("clustered", "verdict"), [(0.01, "not so"), (0.2, "holds")])
-def test_cpu_costs_are_judged_in_the_clustered_relation_alone(clustered, verdict):
+@pytest.mark.parametrize("clustered", [0.01, 0.2])
+def test_printed_costs_decide_whether_tuning_moves_the_switch(clustered):
     found = judged("lai-069", CHAPTER, moved_switches=moved(clustered, scattered=0.5))
+    assert str(found.verdict) == "holds"
+    (printed, first), *others = found.evidence.items()
+    assert "at 0.67 instead of 0.55" in printed and first.essential
+    assert [part.value for _, part in others] == [clustered > 0.1, True, True, True]
+    assert not any(part.essential for _, part in others)
+
+
+@pytest.mark.parametrize(("charged", "verdict"), [("2", "holds"), ("0.5", "not so")])
+def test_where_the_switch_moves_depends_on_how_often_an_index_is_charged(charged, verdict):
+    def charging(query):
+        assert "2 * computing" in query
+        return query.replace("2 * computing", f"{charged} * computing")
+
+    found = judged("lai-069", CHAPTER, query=charging, moved_switches=moved(0.01, scattered=0.5))
     assert str(found.verdict) == verdict
-    first, *others = ((part.value, part.essential) for part in found.evidence.values())
-    assert first == (verdict == "holds", True) and others == [(True, False)] * 3
 
 
 def test_duckdb_names_its_joins():
