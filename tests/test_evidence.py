@@ -67,6 +67,9 @@ def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
         ("speed.tps[keys = 'a'] < 90", False),
         ("speed.tps[keys = 'a'] > 102", None),
         ("about(sizes.pages[keys = 'a'], 10.2, 0.05)", True),
+        ("every(speed.tps[keys = 'b'] > 200, about(sizes.pages[keys = 'a'], 10, 0.05))", True),
+        ("every(speed.tps[keys = 'b'] > 200, speed.tps[keys = 'a'] > 102)", None),
+        ("every(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] < 200)", False),
     ],
 )
 def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database, expression, fact):
@@ -81,6 +84,7 @@ def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database,
         "sizes.pages[keys = 'a'] +",
         "open('x')",
         "speed.tps",
+        "every(sizes.pages[keys = 'a'])",
     ],
 )
 def test_an_expression_that_says_nothing_definite_is_refused(database, expression):

@@ -25,7 +25,8 @@ numbers, cells `printed.TABLE.ROW.COLUMN` of what documents print, and `min`, `m
 `median`, `geomean` (the geometric mean) and `count` over rows. What was repeated in blocks is
 paired by block and gives an interval; what was counted once is exact. `A < B` and `A > B` are
 facts: yes, no, or unresolved where the interval can't tell. `about(A, B, SHARE)` is whether A is
-within that share of B.
+within that share of B, `every(FACT, ...)` whether all of them are so: one no is no, whatever the
+others are.
 """
 
 import ast
@@ -206,6 +207,11 @@ def interval(value: Value | tuple[Sample, Sample], seed: int = 0) -> Interval:
     return statistics.exact(value) if math.isfinite(value) else statistics.nothing()
 
 
+def _called(tree: ast.expr) -> str:
+    """The name of the function that is called, "" where none is."""
+    return getattr(tree.func, "id", "") if isinstance(tree, ast.Call) else ""
+
+
 class _Expression:
     """One expression, whose references are replaced by names before Python reads it."""
 
@@ -230,13 +236,20 @@ class _Expression:
     def value(self) -> Value | tuple[Sample, Sample] | bool | None:
         """Its value; of a quotient of samples both, as a ratio is taken pair by pair."""
         tree = self.tree
+        if isinstance(tree, ast.Call) and _called(tree) == "every":
+            return verdicts.every([self._fact(one) for one in tree.args])
+        if isinstance(tree, ast.Compare) or _called(tree) == "about":
+            return self._fact(tree)
+        return self._quotient(tree)
+
+    def _fact(self, tree: ast.expr) -> bool | None:
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
             return self._compared(tree)
-        if isinstance(tree, ast.Call) and getattr(tree.func, "id", "") == "about":
+        if isinstance(tree, ast.Call) and _called(tree) == "about":
             x, size, share = map(self._number, tree.args)
             assert isinstance(size, float) and isinstance(share, float)
             return verdicts.about(interval(x), size, share)
-        return self._quotient(tree)
+        raise BookError(f"In the expression {self.text!r} {ast.unparse(tree)!r} is no fact.")
 
     def _quotient(self, tree: ast.expr) -> Value | tuple[Sample, Sample]:
         if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Div):
