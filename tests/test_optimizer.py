@@ -404,25 +404,85 @@ def test_instructions_of_joins_are_counted_but_for_loops_without_index(bed):
     found = rows_of(bed, joins.join_instructions)
     loops = {row["query"] for row in found if row["method"] == variants.NESTED}
     assert loops == {2, 4, 5, 6}
-    assert word("lai-072", CHAPTER, join_instructions=found) == "weaker"
+    assert all(row["instructions"] > 0 for row in found)
 
 
-def counted(hash_join, merge_join):
-    """Rows of `join_instructions` for query 4, relative to the nested loop."""
-    methods = {variants.NESTED: 1.0, variants.HASH: hash_join, variants.MERGE: merge_join}
-    return [
-        {"query": 4, "method": method, "instructions": round(1000 * ratio)}
-        for method, ratio in methods.items()
+def joined(query, alone, stored):
+    """Rows of a query's joins, by method: instructions with nothing stored, seconds with storing.
+
+    Times don't differ but for their methods.
+    """
+    counts = [
+        {"query": query, "method": method, "instructions": round(1000 * many)}
+        for method, many in alone.items()
     ]
+    again = {(1, variants.HASH): 1.0, (1, variants.HASH + joins.AGAIN): 1.0}
+    times = again | {(query, method): many for method, many in stored.items()}
+    blocks = [
+        {"size": queries.SMALL, "query": of, "stored": True, "method": method}
+        | {"seconds": many, "block": block}
+        for block in range(7)
+        for (of, method), many in times.items()
+    ]
+    return {"join_instructions": counts, "timed_joins": blocks}
 
 
 @pytest.mark.parametrize(
-    ("hash_join", "merge_join", "verdict"),
-    [(1.2, 0.4, "reversed"), (1.75, 4, "holds"), (1.3, 4, "weaker"), (1.05, 4, "no effect")],
+    ("alone", "stored", "verdict"),
+    [
+        *((2.87, 2.87, "holds"), (2.87, 1.0, "partly"), (1.0, 2.87, "partly")),
+        *((1.25, 1.25, "weaker"), (1.0, 1.0, "no effect"), (0.8, 0.8, "reversed")),
+    ],
 )
-def test_the_best_other_method_decides_whether_the_loop_is_best(hash_join, merge_join, verdict):
-    rows = counted(hash_join, merge_join)
-    assert word("lai-075", CHAPTER, join_instructions=rows) == verdict
+def test_a_join_is_judged_alone_and_with_its_result_stored(alone, stored, verdict):
+    both = ({variants.HASH: 1.0, variants.MERGE: many} for many in (alone, stored))
+    assert word("lai-072", CHAPTER, **joined(1, *both)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("alone", "stored", "verdict"),
+    [
+        *(((1.0, 2.06), (1.0, 2.06), "holds"), ((1.0, 2.06), (1.0, 1.1), "partly")),
+        *(((1.0, 1.1), (1.0, 2.06), "partly"), ((2.5, 1.4), (1.5, 1.1), "different now")),
+    ],
+)
+def test_distances_from_the_hash_join_are_judged_alone_and_stored(alone, stored, verdict):
+    both = (
+        {variants.HASH: 1.0, variants.NESTED: nested, variants.MERGE: merged}
+        for nested, merged in (alone, stored)
+    )
+    assert word("lai-073", CHAPTER, **joined(2, *both)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("alone", "stored", "verdict"),
+    [
+        *(((1.77, 4), (1.77, 4), "holds"), ((4, 1.77), (1.3, 4), "partly")),
+        *(((1.3, 4), (4, 1.3), "weaker"), ((1.2, 0.4), (4, 0.4), "reversed")),
+        *(((1.2, 0.4), (1.0, 1.0), "no effect"), ((1.05, 4), (1.77, 4), "partly")),
+    ],
+)
+def test_the_best_other_method_decides_whether_the_loop_is_best(alone, stored, verdict):
+    both = (
+        {variants.NESTED: 1.0, variants.HASH: hashed, variants.MERGE: merged}
+        for hashed, merged in (alone, stored)
+    )
+    assert word("lai-075", CHAPTER, **joined(4, *both)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("alone", "stored", "verdict"),
+    [
+        *((6.2, 6.2, "holds"), (1.3, 1.0, "partly"), (1.0, 6.2, "partly")),
+        *((1.3, 1.3, "weaker"), (1.0, 1.0, "no effect"), (0.8, 0.8, "reversed")),
+    ],
+)
+def test_an_index_is_judged_by_the_join_alone_and_with_its_result_stored(alone, stored, verdict):
+    found = joined(5, {variants.NESTED: alone}, {variants.NESTED: stored})
+    indexed = joined(6, {variants.NESTED: 1.0}, {variants.NESTED: 1.0})
+    counts = found["join_instructions"] + indexed["join_instructions"]
+    times = found["timed_joins"] + [row for row in indexed["timed_joins"] if row["query"] == 6]
+    assert word("lai-078", CHAPTER, join_instructions=counts, timed_joins=times) == verdict
 
 
 def test_indices_bring_no_statistics(bed):
