@@ -27,7 +27,7 @@ from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, fetched
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 LARGER = 3  # times `timed_accounts`, of each branch
@@ -94,7 +94,7 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
-            pairs=ENOUGH_PAIRS,
+            pairs=bed.fewer_pairs,
             warmup=0,
             prepare=prepare,
             fixed=True,
