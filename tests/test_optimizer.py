@@ -440,18 +440,23 @@ def test_a_join_is_judged_alone_and_with_its_result_stored(alone, stored, verdic
 
 
 @pytest.mark.parametrize(
-    ("alone", "stored", "verdict"),
+    ("nested", "merged", "without", "verdict"),
     [
-        *(((1.0, 2.06), (1.0, 2.06), "holds"), ((1.0, 2.06), (1.0, 1.1), "partly")),
-        *(((1.0, 1.1), (1.0, 2.06), "partly"), ((2.5, 1.4), (1.5, 1.1), "different now")),
+        *((1.0, 2.06, 2.06, "holds"), (1.0, 2.06, 4.0, "partly"), (1.0, 1.1, 1.1, "partly")),
+        (1.5, 1.1, 2.06, "different now"),
     ],
 )
-def test_distances_from_the_hash_join_are_judged_alone_and_stored(alone, stored, verdict):
-    both = (
-        {variants.HASH: 1.0, variants.NESTED: nested, variants.MERGE: merged}
-        for nested, merged in (alone, stored)
-    )
-    assert word("lai-073", CHAPTER, **joined(2, *both)) == verdict
+def test_distances_from_the_hash_join_are_judged_with_the_result_stored(
+    nested, merged, without, verdict
+):
+    alone = {variants.HASH: 1.0, variants.NESTED: 3.0, variants.MERGE: 3.0}  # which decides nothing
+    stored = {variants.HASH: 1.0, variants.NESTED: nested, variants.MERGE: merged}
+    found = joined(2, alone, stored)
+    plain = joined(1, alone, alone | {variants.MERGE: without})
+    counts = found["join_instructions"] + plain["join_instructions"]
+    times = [row for row in plain["timed_joins"] if row["method"] == variants.MERGE]
+    times += found["timed_joins"]
+    assert word("lai-073", CHAPTER, join_instructions=counts, timed_joins=times) == verdict
 
 
 @pytest.mark.parametrize(
@@ -509,7 +514,9 @@ def test_the_extremes_by_hand_make_the_estimates_of_figure_3_13(bed):
 def test_clustering_is_seen_once_analyzed_and_believed_if_declared(bed):
     found = rows_of(bed, suggestions.clustering)
     unheard = [row for row in found if row["relation"] != suggestions.DECLARED]
-    assert word("lai-091", CHAPTER, clustering=found) == "not so"
+    assert word("lai-091", CHAPTER, clustering=found) == "fixed"
+    alike = [row | {"cost": 100.0} for row in found]
+    assert word("lai-091", CHAPTER, clustering=alike) == "still there"
     facts = [
         list(judged("lai-093", CHAPTER, clustering=rows).evidence.values())
         for rows in (found, unheard)

@@ -1,13 +1,4 @@
--- The same, to a twentieth.
-WITH costs AS (
-    SELECT relation, max(cost) FILTER (layout = 'clustered') AS clustered,
-           max(cost) FILTER (layout = 'not clustered') AS shuffled
-    FROM clustering GROUP BY relation
-)
-SELECT format('once analyzed, a range costs the same in a clustered relation ({:.0f}) as in a shuffled one ({:.0f})',
-              clustered, shuffled) AS fact,
-       clustered / shuffled BETWEEN 1 / 1.05 AND 1.05 AS so, true AS essential
-FROM costs WHERE relation = 'analyzed'
-UNION ALL
-SELECT 'it does before it is analyzed', clustered / shuffled BETWEEN 1 / 1.05 AND 1.05, false
-FROM costs WHERE relation = 'never analyzed'
+-- Once analyzed, a range costs the same however the rows lie, to a twentieth.
+SELECT max(cost) FILTER (layout = 'clustered') / max(cost) FILTER (layout = 'not clustered')
+       BETWEEN 1 / 1.05 AND 1.05 AS still_there
+FROM clustering WHERE relation = 'analyzed'
