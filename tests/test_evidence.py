@@ -150,3 +150,21 @@ def test_tables_of_a_rule_are_those_of_its_expressions_and_of_its_query(database
         query="-- fast\nWITH big AS (FROM speed WHERE tps > 1) FROM big",
     )
     assert evidence.tables_of(rule, database) == {"sizes", "speed"}
+
+
+def test_a_metric_that_no_row_has_is_null_of_its_type(database):
+    # 9.1 has nothing that counts a lone backend's switches, and charts and values ask for them
+    database.add(
+        "run",
+        "uuid_keys",
+        "sizes",
+        pd.DataFrame(database.query("SELECT keys, pages FROM sizes_all")).assign(
+            disturbed="", left_out=False, comparison=None, block=None, alpha=1.0, disk=""
+        ),
+        UNITS | {"waits": "text", "held": "yes or no"},
+    )
+    asked = "SELECT median(tps) AS tps, max(waits) AS waits, bool_or(held) AS held FROM sizes"
+    [row] = database.query(asked).to_dict("records")
+    assert all(pd.isna(value) for value in row.values())
+    with pytest.raises(evidence.NoRows):
+        evaluate(database, "sizes.tps[keys = 'a']")

@@ -22,6 +22,7 @@ from pgrerun.errors import BookError, ParameterError
 from pgrerun.record import claims, printed, rows, runs, verdicts
 
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_TYPES = {rows.TEXT: "string", rows.TRUTH: "boolean"}  # of metrics that are no numbers
 
 
 class NotMeasured(Exception):
@@ -76,11 +77,21 @@ class Database:
     def add(
         self, run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
     ) -> None:
-        """Add the rows of an experiment, or put them in the place of its older ones."""
+        """Add the rows of an experiment, or put them in the place of its older ones.
+
+        A metric that no row has, as an old release hasn't what it is counted by, is there as null.
+        """
         if not all(map(_NAME.match, (run, chapter, experiment))):
             raise BookError(f"{run}.{chapter}.{experiment} can't name a table.")
         self._schema(run, chapter)
         place = f"{run}.{chapter}.{experiment}"
+        table = table.assign(
+            **{
+                name: pd.array([None] * len(table), dtype=_TYPES.get(unit, "Float64"))
+                for name, unit in units.items()
+                if name not in table
+            }
+        )
         self.connection.register("incoming", table)
         self.connection.execute(f"CREATE OR REPLACE TABLE {place}_all AS FROM incoming")
         self.connection.register("incoming", rows.counted(table))

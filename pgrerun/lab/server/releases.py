@@ -18,6 +18,8 @@ from pgrerun.errors import CannotMeasure
 SINCE = {
     # views, functions and their columns, types and roles, contrib's included
     "pg_stat_get_tuples_hot_updated": 80300,
+    "n_live_tup": 80300,
+    "n_dead_tup": 80300,
     "pg_stat_get_db_tuples_inserted": 80300,
     "pg_stat_get_db_tuples_updated": 80300,
     "pg_stat_get_db_tuples_deleted": 80300,
