@@ -99,6 +99,20 @@ def test_failing_branches_are_held_against_half_of_the_printed_ones(
 
 
 @pytest.mark.parametrize(
+    ("of_a", "of_others", "expected"),
+    [(0, 3, "partly"), (2, 3, "holds"), (2, 1, "partly"), (0, 1, "not so")],
+)
+def test_catalogs_explain_a_gain_if_who_gains_reads_them_more_than_data(of_a, of_others, expected):
+    read = {"a": of_a} | dict.fromkeys("bcd", of_others)
+    rows = [
+        process(query, "parser", 1, tuples=int(query != "a"), catalog_reads=reads)
+        | {"relation_reads": 1}
+        for query, reads in read.items()
+    ]
+    assert word("ston-034", "four_tactics", ingres_benchmark=rows) == expected
+
+
+@pytest.mark.parametrize(
     ("of_h", "others", "expected"),
     [(319, 319, "holds"), (430, 200, "partly"), (100, 100, "different now")],
 )
