@@ -214,9 +214,36 @@ def test_query_e_takes_the_printed_time_on_the_disk_that_it_has_set():
         assert took == pytest.approx(then, rel=1e-6 if kind == "UNIX" else 0.5)
 
 
-def test_without_ingres_the_disk_is_set_aside(bed):
+@pytest.mark.parametrize("name", ["disk_of_1981", "unix_cache"])
+def test_without_ingres_the_disk_is_set_aside(bed, name):
     with pytest.raises(CannotMeasure, match="requests of University INGRES"):
-        run(bed, "disk_of_1981")
+        run(bed, name)
+
+
+def test_a_cache_answers_what_it_still_holds_and_what_was_written():
+    rows = asked([*range(30), 0, 40])
+    rows[-2]["page"], rows[0]["writes"] = 29, 1  # the last of the scan again, and a page written
+    bed = Mock(rows_of=lambda name: [*rows, *asked([7], relation="INGQ1000")])
+    found = {row["buffers"]: row for row in EXPERIMENTS["unix_cache"](bed)}
+    assert all(row["asked"] == 31 and row["requests"] == 30 for row in found.values())
+    again = asked([*range(30), 0])
+    found = {
+        row["buffers"]: row["requests"]
+        for row in EXPERIMENTS["unix_cache"](Mock(rows_of=lambda name: again))
+    }
+    assert found[16] == 31 and found[32] == 30
+
+
+@pytest.mark.parametrize(
+    ("of_b", "of_f", "expected"), [(99, 60, "holds"), (100, 60, "partly"), (100, 100, "not so")]
+)
+def test_a_cache_shall_spare_every_command_a_read(of_b, of_f, expected):
+    rows = [
+        {"query": query, "tuples": 3360, "buffers": buffers, "asked": 100, "requests": requests}
+        for query, requests in (("b", of_b), ("f", of_f))
+        for buffers in (64, 128)
+    ]
+    assert word("ston-051", "four_tactics", unix_cache=rows) == expected
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ TRACK = 32  # pages: 16 kB, as in 4.1; FS-INGRES keeps as many bytes as UNIX, fo
 TURN = 1 / 60  # s; a disk of 1981 turned 3600 times a minute, and a track is one turn
 CALIBRATION = {"query e": "e", "the joins": "fghi", "the scans": "bcd"}
 """By the printed times of which commands on UNIX the time of a request is set."""
+CACHES = (16, 32, 64, BUFFERS, 256)  # pages of 512 bytes
 MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
 
 
@@ -73,12 +74,43 @@ def disk_of_1981(bed: Testbed) -> Iterator[Row]:
                 }
 
 
+@experiment(units={"asked": "requests", "requests": "requests"}, after=["ingres_requests"])
+def unix_cache(bed: Testbed) -> Iterator[Row]:
+    """How many of its reads each command finds in UNIX's cache, by the pages that this keeps.
+
+    It is empty when a command begins, and drops what was asked for longest ago. `asked` are reads
+    that INGRES asks the kernel for, of catalogs, relations and what it makes meanwhile; `requests`
+    those that reach the disk. Goes on from `ingres_requests`.
+    """
+    commands: dict[tuple[str, int], list[Row]] = {}
+    for row in _of_relations(bed.rows_of("ingres_requests")):
+        commands.setdefault((row["query"], row["tuples"]), []).append(row)
+    if ("e", 3360) not in commands:
+        raise CannotMeasure(
+            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
+        )
+    for (query, tuples), asked in commands.items():
+        for buffers in CACHES:
+            found = _missed(asked, 1, buffers)
+            yield {
+                "query": query,
+                "tuples": tuples,
+                "buffers": buffers,
+                "asked": found.touched,
+                "requests": len(found.trace),
+            }
+
+
+def _of_relations(rows: Iterable[Row]) -> Iterator[Row]:
+    """Of rows of `ingres_requests` those for pages of relations, the keyed ones as printed."""
+    return (row for row in rows if row["organization"] != "hash" and row["relation"] != MONITOR)
+
+
 def requested(rows: Iterable[Row]) -> dict[str, dict[str, Requests]]:
     """By query and kind of files what reaches the disk, of rows of `ingres_requests`."""
     queries: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["organization"] != "hash" and row["relation"] != MONITOR:
-            queries.setdefault(row["query"], []).append(row)
+    for row in _of_relations(rows):
+        queries.setdefault(row["query"], []).append(row)
     return {
         query: {UNIX: _missed(asked, 1, BUFFERS), TRACKS: _missed(asked, TRACK, BUFFERS // TRACK)}
         for query, asked in queries.items()
