@@ -10,6 +10,7 @@ from pgrerun.chapters.four_tactics.experiments import (
     simulated_disk,
 )
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab import university_ingres
 from pgrerun.lab.instruments import callgrind, cold_files
 from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Testbed, collected
@@ -127,11 +128,29 @@ def test_two_routines_are_judged_with_query_h_and_without_it(of_h, others, expec
 
 
 @pytest.mark.parametrize(
-    ("calls", "expected"), [(3360, "holds"), (1, "not so")], ids=["every row", "once"]
+    ("looks", "conversions", "anyway", "expected"),
+    [
+        *((2, 2, 0, "holds"), (2, 3, 1, "holds"), (2, 1, 0, "partly"), (2, 2, 1, "partly")),
+        *((1, 2, 0, "partly"), (0, 0, 0, "not so")),
+    ],
 )
-def test_a_logarithm_of_a_constant_is_seen_to_be_computed_for_every_row(calls, expected):
-    rows = [routine(name, 1, calls=calls, query="d") for name in ("typecheck", "itof", "log")]
-    assert word("ston-006", "four_tactics", ingres_routines=rows) == expected
+def test_both_constants_shall_be_converted_for_every_row(looks, conversions, anyway, expected):
+    counts = {
+        "integers beside a float": {"typecheck": looks, "itof": conversions},
+        "floats alone": {"typecheck": looks, "itof": anyway},
+    }
+    rows = [
+        {"constants": constants, "tuples": 1000, "routine": name, "calls": 1000 * each, "answer": 1}
+        for constants, called in counts.items()
+        for name, each in called.items()
+    ]
+    assert word("ston-006", "four_tactics", ingres_figure_1=rows) == expected
+
+
+def test_figure_1_is_set_aside_without_ingres(bed, monkeypatch):
+    monkeypatch.delenv(university_ingres.VARIABLE, raising=False)
+    with pytest.raises(CannotMeasure, match="University INGRES of 1981"):
+        run(bed, "ingres_figure_1")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-WITH d AS (
-    SELECT routine, calls, tuples FROM ingres_routines
-    WHERE query = 'd' AND tuples = 3360 AND processes = 'together' AND process = 'decomp70'
-), facts(fact, name, essential) AS (
-    VALUES ('INGRES looks at the operands'' types for every row', 'typecheck', true),
-           ('it converts integers to floats for every row', 'itof', false),
-           ('it computes the logarithm of the constant for every row', 'log', true)
+WITH calls AS (
+    SELECT sum(calls) FILTER (routine = 'typecheck' AND constants LIKE 'integers%') / max(tuples) AS looks,
+           sum(calls) FILTER (routine = 'itof' AND constants LIKE 'integers%') / max(tuples)
+           - sum(calls) FILTER (routine = 'itof' AND constants LIKE 'floats%') / max(tuples) AS conversions
+    FROM ingres_figure_1 HAVING count(*) > 0
 )
-SELECT fact, calls >= tuples AS so, essential FROM facts JOIN d ON routine = name ORDER BY essential DESC, fact
+SELECT 'each of the two operators looks at its operands'' types for every row' AS fact, looks >= 2 AS so, true AS essential FROM calls
+UNION ALL
+SELECT 'the constant that is compared is converted for every row, as well as the one that is added', conversions >= 2, true FROM calls

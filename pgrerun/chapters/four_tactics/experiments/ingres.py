@@ -31,6 +31,13 @@ MORE_SCANS = {
     "three qualifications": "retrieve (p.pnum) where p.pnum < 0 and p.weight > 3 and p.qoh > 10",
     "all attributes": "retrieve (p.all)",
 }
+# the qualification of Figure 1, and the same with nothing to convert
+FIGURE_1 = {
+    "integers beside a float": "13 + e.salary = 100",
+    "floats alone": "13.0 + e.salary = 100.0",
+}
+EMPLOYEES = 1000
+"""As many as section 2.1 has tuples checked against Figure 1."""
 _ORGANIZATIONS = {
     "isam": "modify parts to isam on pnum where fillfactor = 100",
     "hash": "modify parts to hash on pnum",
@@ -71,6 +78,32 @@ def ingres_routines(bed: Testbed) -> Iterator[Row]:
             for run in (_runs, _slopes):
                 for factors, command in run(ingres, bed.parameters.ingres_tuples):
                     yield from _routines(factors, command)
+
+
+@experiment(units={"calls": "calls", "answer": "tuples"})
+def ingres_figure_1(bed: Testbed) -> Iterator[Row]:
+    """How often two routines are called for the qualification of Figure 1, one row each.
+
+    `typecheck` looks at the types of two operands, `itof` makes a float of an integer. Once as
+    printed, once with constants that are floats already. Salaries are 0 and up, so that one tuple
+    of EMPLOYEE qualifies.
+    """
+    with UniversityIngres() as ingres:
+        ingres.run("create employee (salary = f4, name = c10)")
+        rows = ((salary, f"employee {salary}"[:10]) for salary in range(EMPLOYEES))
+        ingres.append("employee", {"salary": "i2", "name": "c10"}, rows)  # copy converts it
+        for constants, qualification in FIGURE_1.items():
+            retrieve = f"retrieve (e.name) where {qualification}"
+            command = ingres.run("range of e is employee", retrieve)[-1]
+            for routine in ("typecheck", "itof"):
+                calls = [process.routines.get(routine) for process in command.processes]
+                yield {
+                    "constants": constants,
+                    "tuples": EMPLOYEES,
+                    "routine": routine,
+                    "calls": sum(found.calls for found in calls if found),
+                    "answer": len(command.rows),
+                }
 
 
 def _routines(factors: Row, command: Command) -> Iterator[Row]:
