@@ -6,9 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from pgrerun.chapters.four_tactics import experiments
-from pgrerun.chapters.four_tactics.experiments import (
-    simulated_disk,
-)
+from pgrerun.chapters.four_tactics.experiments import ingres, simulated_disk
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import university_ingres
 from pgrerun.lab.instruments import callgrind, cold_files
@@ -147,10 +145,20 @@ def test_both_constants_shall_be_converted_for_every_row(looks, conversions, any
     assert word("ston-006", "four_tactics", ingres_figure_1=rows) == expected
 
 
-def test_figure_1_is_set_aside_without_ingres(bed, monkeypatch):
+@pytest.mark.parametrize("name", ["ingres_figure_1", "ingres_substitution"])
+def test_what_ingres_itself_is_asked_is_set_aside_without_it(bed, monkeypatch, name):
     monkeypatch.delenv(university_ingres.VARIABLE, raising=False)
     with pytest.raises(CannotMeasure, match="University INGRES of 1981"):
-        run(bed, "ingres_figure_1")
+        run(bed, name)
+
+
+def test_reads_of_partial_results_are_told_by_the_relation_that_they_come_from():
+    first, second, again = "_SYS1aa", "_SYS1ab", [("d", "r", "_SYS1ab", page) for page in (0, 1)]
+    made = [("d", "w", first, 0), ("d", "w", second, 0)]
+    made += [("d", "r", "parts", 0), ("d", "r", first, 0), ("d", "w", first, 0)]
+    made += [("d", "r", "stock", 0), ("d", "w", second, 1)]
+    command = Mock(requests=(*made, *again, *again))
+    assert ingres._partial_results(command) == {"parts": (1, 0), "stock": (2, 4)}
 
 
 @pytest.mark.parametrize(
@@ -168,8 +176,8 @@ def test_a_constant_computed_once_shall_cost_no_row_anything(calls, hidden, fold
         | {"exclusive": many, "inclusive": many, "calls": 1}
         for how, tuples, function, many in [*counts, ("logarithm hidden", 3360, hidden, 90_000)]
     ]
-    ingres = [routine("log", 1, calls=calls, query="d")]
-    assert word("ston-007", "four_tactics", ingres_routines=ingres, profile=rows) == expected
+    counted = [routine("log", 1, calls=calls, query="d")]
+    assert word("ston-007", "four_tactics", ingres_routines=counted, profile=rows) == expected
 
 
 @pytest.mark.parametrize(
@@ -311,14 +319,25 @@ def path(planned, *paths):
     ]
 
 
+def substitution(of):
+    """Rows of `ingres_substitution`, where the relation with few tuples is taken, or the first."""
+    return [
+        {"few": few, "relation": relation, "left": 3 if few == relation else 400, "pages": 9}
+        | {"reads": 0 if relation == (few if of == "few" else "p") else 27}
+        for few in "pq"
+        for relation in "pq"
+    ]
+
+
 @pytest.mark.parametrize(
-    ("run_time", "ahead", "expected"),
+    ("run_time", "ahead", "substituted", "expected"),
     [
-        *(("sii", "ssi", "holds"), ("sii", "sss", "holds")),
-        *(("ssi", "ssi", "partly"), ("sii", "sii", "partly"), ("ssi", "sii", "not so")),
+        *(("sii", "sss", "few", "holds"), ("sii", "ssi", "few", "partly")),
+        *(("sii", "sss", "first", "partly"), ("ssi", "sss", "few", "partly")),
+        *(("sii", "sii", "few", "partly"), ("ssi", "sis", "first", "not so")),
     ],
 )
-def test_a_path_shall_follow_the_size_of_a_relation_at_run_time_alone(run_time, ahead, expected):
+def test_paths_shall_follow_sizes_at_run_time_alone(run_time, ahead, substituted, expected):
     constants = [
         {"planned": planned, "constant": color, "path": "s", "tuples": 1}
         for planned in ("at run time", "ahead")
@@ -331,6 +350,7 @@ def test_a_path_shall_follow_the_size_of_a_relation_at_run_time_alone(run_time, 
         plans_by_growth=path("at run time", *run_time) + path("ahead", *ahead),
         plans_by_constant=constants,
         plans_by_partial_result=[partial],
+        ingres_substitution=substitution(substituted),
     )
     assert found == expected
 

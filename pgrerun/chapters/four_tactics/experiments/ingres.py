@@ -38,6 +38,12 @@ FIGURE_1 = {
 }
 EMPLOYEES = 1000
 """As many as section 2.1 has tuples checked against Figure 1."""
+# one join, by the relation that its restriction leaves few tuples of: in either order
+JOINED = ("parts", "stock")
+JOIN = "retrieve (p.pname, s.pname) where p.pnum = s.pnum and p.qoh < {} and s.qoh < {}"
+FEW, MANY = 1, 150
+"""What qoh is less than: three tuples of JOINED_TUPLES, or three quarters."""
+JOINED_TUPLES = 600
 _ORGANIZATIONS = {
     "isam": "modify parts to isam on pnum where fillfactor = 100",
     "hash": "modify parts to hash on pnum",
@@ -104,6 +110,50 @@ def ingres_figure_1(bed: Testbed) -> Iterator[Row]:
                     "calls": sum(found.calls for found in calls if found),
                     "answer": len(command.rows),
                 }
+
+
+@experiment(units={"left": "tuples", "pages": "pages", "reads": "reads"})
+def ingres_substitution(bed: Testbed) -> Iterator[Row]:
+    """What INGRES reads of either partial result of a join, of which one has few tuples.
+
+    Either relation is first restricted into a temporary one: `left` are its tuples, `pages` its
+    pages, `reads` the requests for them once both are there. INGRES substitutes one relation: it
+    takes its tuples one by one, each time with a scan of the other, so that the other's pages are
+    read again and again. The same command twice, in which the two restrictions have changed places;
+    both relations have the same tuples.
+    """
+    with UniversityIngres() as ingres:
+        for relation in JOINED:
+            ingres.load(relation, ATTRIBUTES, Parts(JOINED_TUPLES).rows())
+        for few in JOINED:
+            below = {relation: FEW if relation == few else MANY for relation in JOINED}
+            ranges = [f"range of {relation[0]} is {relation}" for relation in JOINED]
+            command = ingres.run(*ranges, JOIN.format(*below.values()), requests=True)[-1]
+            for relation, (pages, reads) in _partial_results(command).items():
+                left = sum(row[-1] < below[relation] for row in Parts(JOINED_TUPLES).rows())
+                yield {
+                    "few": few,
+                    "relation": relation,
+                    "left": left,
+                    "pages": pages,
+                    "reads": reads,
+                }
+
+
+def _partial_results(command: Command) -> dict[str, tuple[int, int]]:
+    """By relation the pages of what it was restricted to, and reads of them for the join itself."""
+    made, now, begun = {}, "", 0
+    for place, (_, call, relation, _) in enumerate(command.requests):
+        if relation in JOINED:
+            now, begun = relation, place
+        elif relation.startswith("_SYS") and call == "w":
+            made[relation] = now  # the one that is scanned when a temporary one is written last
+    found = {}
+    for temporary, relation in made.items():
+        pages = {page for _, _, name, page in command.requests if name == temporary}
+        reads = [call for _, call, name, _ in command.requests[begun:] if name == temporary]
+        found[relation] = len(pages), reads.count("r")
+    return found
 
 
 def _routines(factors: Row, command: Command) -> Iterator[Row]:
