@@ -422,6 +422,29 @@ def test_the_scan_reads_the_relation_and_not_its_index(bed):
     assert reads["sync", "large reads"] < pages / 10
 
 
+def test_a_scan_that_is_read_ahead_asks_a_slow_disk_for_the_same_tracks(bed):
+    found = run(bed, "prefetched")
+    requests = {row["method"]: row["requests"] for row in found}
+    assert 0 < requests["sync"] == requests["worker"]
+    assert all(0.3 < row["waiting"] <= 1 for row in found if row["method"] == "sync")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "waiting", "expected"),
+    [
+        *((0.7, 0.6, "holds"), (1.0, 0.6, "no effect"), (1.3, 0.6, "reversed")),
+        (0.7, 0.2, "not tested here"),
+    ],
+)
+def test_reading_ahead_is_judged_on_a_disk_that_serves_one_at_a_time(ahead, waiting, expected):
+    rows = [
+        {"method": method, "scan": scan, "block": block, "left_out": False, **more}
+        for block in range(7)
+        for method, scan, more in (("sync", 1.0, {"waiting": waiting}), ("worker", ahead, {}))
+    ]
+    assert word("ston-042", "four_tactics", prefetched=rows) == expected
+
+
 @pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
 def test_the_profile_counts_what_a_command_does_and_how_often(bed):
     found = run(bed, "profile")

@@ -1,6 +1,7 @@
 """What PostgreSQL reads with nothing cached: larger reads, asynchronous reads, past the kernel."""
 
 import os
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
     relation,
     run_text,
 )
+from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import (
     clock,
     cold_files,
@@ -136,6 +138,72 @@ def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, bloc
         variables={"pages": sizes.pages(connection, "parts")},
     )
     return done.latency_ms / 1000
+
+
+ROUNDS = 5  # scans at the machine's own speed, whose median sets the disk
+WAITED = 0.6
+"""Share of its time for which a scan that waits for each track is to wait, on the slowed disk."""
+
+
+@experiment(
+    units={"scan": "s", "waiting": "", "requests": "requests", "request_ms": "ms"},
+    needs=["restart"],
+)
+def prefetched(bed: Testbed) -> Iterator[Row]:
+    """A scan by tracks on a disk that serves one request at a time, waited for or read ahead.
+
+    The condition is query d's. A track takes so long that the scan that waits for each does so for
+    `WAITED` of its time, somewhat more than FS-INGRES with queries g and i in print. The kernel has
+    every page cached, so that the disk's time is all that a read takes beside copying it. Again and
+    again for as long as the parameter says. Also the requests of a scan, what each takes, and for
+    which share of its time the scan that waits for them did so.
+    """
+    found = {}
+    for method in ("sync", "worker"):
+        settings = {"io_method": method, "track_io_timing": "on"}
+        cluster, slow = bed.cluster_on_slow_disk(**settings)
+        releases.require_settings(cluster.version, ["io_method"])
+        cluster.extension("pg_buffercache")
+        Parts(bed.parameters.tuples).load(cluster)
+        found[method] = cluster, slow
+    with found["sync"][0].connect() as connection:
+        _by_tracks(connection)
+        tracks = sizes.pages(connection, "parts") / AHEAD
+        computing = statistics.median(_scanned(connection) for _ in range(ROUNDS))
+    taken = WAITED / (1 - WAITED) * computing / tracks
+
+    def measure(block: Block, method: str) -> dict[str, float]:
+        cluster, slow = found[method]
+        scans = []
+        with cluster.connect() as connection:
+            _by_tracks(connection)
+            with slow.serving(Disk(read=taken, only="base/")) as stretch:
+                while sum(scans) < bed.parameters.milliseconds / 1000:
+                    scans.append(_scanned(connection))
+                asked = stretch.counts().reads
+        spent = {
+            "scan": sum(scans) / len(scans),
+            "requests": asked.requests / len(scans),
+            "request_ms": 1000 * taken,
+        }
+        return spent | ({"waiting": asked.busy / sum(scans)} if method == "sync" else {})
+
+    yield from bed.compare(measure, {"method": list(found)}, pairs=bed.fewer_pairs)
+
+
+def _by_tracks(connection: psycopg.Connection) -> None:
+    """A session that scans, sixteen pages a read, in one process."""
+    settings = {"io_combine_limit": READS["large reads"], "effective_io_concurrency": AHEAD}
+    set_session(connection, settings | SERIAL)
+    connection.execute("EXPLAIN " + SQL.text("commands.query_d"))  # the catalogs are no part of it
+
+
+def _scanned(connection: psycopg.Connection) -> float:
+    """Seconds of the scan with query d's condition, when none of its pages is in the pool."""
+    SQL.run(connection, "reading.forget", relation="parts").fetchall()
+    with clock.stopwatch() as watch:
+        connection.execute(SQL.text("commands.query_d")).fetchone()
+    return watch.seconds
 
 
 # debug_io_direct and io_combine_limit of each: 16 pages of 8 kB, as many as a track had
