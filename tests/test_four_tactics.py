@@ -422,6 +422,22 @@ def test_the_scan_reads_the_relation_and_not_its_index(bed):
     assert reads["sync", "large reads"] < pages / 10
 
 
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [(1.2, "holds"), (1.0, "no effect"), (0.8, "reversed"), (1.8, "stronger")],
+)
+def test_all_long_commands_together_are_held_against_the_printed_range(kernel, expected):
+    rows = [
+        {"files": files, "query": query, "tuples": tuples, "wall": 1.0, "block": block}
+        | {"cpu": cpu if tuples == 3360 else 9.0, "left_out": False}
+        for block in range(7)
+        for query in "bcdefghi"
+        for tuples in (3360, 33_600)
+        for files, cpu in (("kernel", kernel), ("raw tracks", 1.0))
+    ]
+    assert word("ston-040", "four_tactics", file_systems=rows) == expected
+
+
 def test_a_scan_that_is_read_ahead_asks_a_slow_disk_for_the_same_tracks(bed):
     found = run(bed, "prefetched")
     requests = {row["method"]: row["requests"] for row in found}

@@ -130,7 +130,7 @@ def ingres_substitution(bed: Testbed) -> Iterator[Row]:
             ranges = [f"range of {relation[0]} is {relation}" for relation in JOINED]
             command = ingres.run(*ranges, JOIN.format(*below.values()), requests=True)[-1]
             for relation, (pages, reads) in _partial_results(command).items():
-                left = sum(row[-1] < below[relation] for row in Parts(JOINED_TUPLES).rows())
+                left = sum(int(row[-1]) < below[relation] for row in Parts(JOINED_TUPLES).rows())
                 yield {
                     "few": few,
                     "relation": relation,

@@ -174,7 +174,7 @@ def prefetched(bed: Testbed) -> Iterator[Row]:
 
     def measure(block: Block, method: str) -> dict[str, float]:
         cluster, slow = found[method]
-        scans = []
+        scans: list[float] = []
         with cluster.connect() as connection:
             _by_tracks(connection)
             with slow.serving(Disk(read=taken, only="base/")) as stretch:
