@@ -196,6 +196,16 @@ def test_the_logarithm_is_there_because_of_the_commands_that_have_one(share, cal
 
 
 @pytest.mark.parametrize(
+    ("read", "get_page", "expected"),
+    [(43, 1, "holds"), (1, 40, "partly"), (1, 2, "different now"), (43, 40, "partly")],
+)
+def test_what_reads_a_page_is_judged_in_both_readings_of_its_name(read, get_page, expected):
+    rest = routine("scan", 1000 - read - get_page)
+    rows = [routine("read", read), routine("get_page", get_page), rest]
+    assert word("ston-025", "four_tactics", ingres_routines=rows) == expected
+
+
+@pytest.mark.parametrize(
     ("of_i", "expected"), [((4, 4), "holds"), ((6, 6), "partly"), ((4, 6), "not so")]
 )
 def test_messages_are_held_against_four_and_against_the_size(of_i, expected):
