@@ -18,12 +18,14 @@ from pgrerun.chapters.wisconsin.contenders import (
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
 from pgrerun.lab import ingres
 from pgrerun.lab.instruments import callgrind, plans, sizes
+from pgrerun.lab.quel import Translator
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.checksum import Answers
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 SCANS = (SEQUENTIAL, PLAIN, BITMAP)
-CHANGES = ("q26", "q29", "q27", "q30", "q28", "q31", "q32", "plain")
+INSERTS = ("q26", "q29")
+CHANGES = (*INSERTS, "q27", "q30", "q28", "q31", "q32", "plain")
 # each query's tuples on a page, seen by all or to be looked at one by one
 SEEN, CHECKED = "all visible", "to be checked"
 
@@ -137,14 +139,15 @@ def changes(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
 
 @experiment(units={"instructions": "instructions"})
 def instructions(bed: Testbed) -> Iterator[Row]:
-    """Instructions of scans at the report's size; nothing is stored.
+    """Instructions of scans at the report's size, with nothing stored, and of inserting a tuple.
 
-    A tenth by each scan through the index that isn't clustered. And a count over the same tuples:
-    from pages that say that all of them are visible to all, and from pages that don't. There one
-    tuple of each was deleted by a transaction that was rolled back.
+    A tenth by each scan through the index that isn't clustered. A count over the same tuples: from
+    pages that say that all of them are visible to all, and from pages that don't. There one tuple
+    of each was deleted by a transaction that was rolled back. An insert without an index, and with.
     """
     cluster = bed.cluster()
     instance = queries.instance(BY_KEY["q6"], SPECIFIED)
+    inserts = [queries.instance(BY_KEY[key], SPECIFIED) for key in INSERTS]
     relations = {SEEN: "seen", CHECKED: "checked"}
     with PostgreSQL(cluster) as engine:
         engine.load(SPECIFIED)
@@ -161,7 +164,11 @@ def instructions(bed: Testbed) -> Iterator[Row]:
         ("count", SEQUENTIAL, pages): (free, SQL.text("versions.scan", relation=name))
         for pages, name in relations.items()
     }
+    counted |= {(one.query.key, "", ""): (free, Translator().sql(one.statement)) for one in inserts}
     found = callgrind.executed(cluster, counted)
+    with PostgreSQL(cluster) as engine:
+        for one in inserts:
+            engine.tidy(one)
     with cluster.connect() as connection:
         for name in relations.values():
             connection.execute(f"DROP TABLE {name}".encode())
