@@ -378,18 +378,26 @@ def test_times_without_storing_decide(claim, seconds, expected):
 
 
 @pytest.mark.parametrize(
-    ("in_memory", "waited", "expected"),
-    [(9.4, 9.4, "holds"), (9.4, 1.0, "partly"), (3.0, 9.4, "partly"), (3.0, 90.0, "partly")],
+    ("claim", "pair", "in_memory", "waited", "expected"),
+    [
+        ("lai-031", ("q1", "q3"), 9.4, 9.4, "holds"),
+        ("lai-031", ("q1", "q3"), 9.4, 1.0, "partly"),
+        ("lai-031", ("q1", "q3"), 3.0, 9.4, "partly"),
+        ("lai-031", ("q1", "q3"), 3.0, 90.0, "partly"),
+        ("lai-035", ("q13", "q16"), 1.39, 1.39, "holds"),
+        ("lai-035", ("q13", "q16"), 0.7, 1.39, "partly"),
+        ("lai-035", ("q13", "q16"), 0.7, 0.1, "reversed"),
+    ],
 )
-def test_an_index_is_judged_with_memory_and_without(in_memory, waited, expected):
+def test_an_index_is_judged_with_memory_and_without(claim, pair, in_memory, waited, expected):
     def both(value, **factors):
-        rows_ = [{"query": "q1", "seconds": value}, {"query": "q3", "seconds": 1.0}]
+        rows_ = [{"query": pair[0], "seconds": value}, {"query": pair[1], "seconds": 1.0}]
         return [row | factors | {"block": block} for block in range(7) for row in rows_]
 
     times = both(in_memory, engine="PostgreSQL", stored=False)
     times += both(1.0, engine="PostgreSQL, again", stored=False)
     without = both(waited, memory="none for data", scan="as it chooses")
-    assert word("lai-031", "wisconsin", times=times, without_memory=without) == expected
+    assert word(claim, "wisconsin", times=times, without_memory=without) == expected
 
 
 @pytest.mark.parametrize(("in_memory", "expected"), [(1.1, "holds"), (0.4, "partly")])
