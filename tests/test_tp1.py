@@ -1,5 +1,6 @@
 """TP1's scripts, what its experiments count on a live server, and what its rules make of rows."""
 
+import os
 import re
 from types import SimpleNamespace
 
@@ -22,8 +23,9 @@ from pgrerun.chapters.tp1.variants import RUNGS, SQL
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Block, Testbed
+from pgrerun.lab.university_ingres import PAGE, VARIABLE
 from pgrerun.parameters import chapter_parameters
-from pgrerun.record import evidence
+from pgrerun.record import evidence, printed
 from tests.judging import judged, word
 
 
@@ -46,6 +48,25 @@ def test_every_rung_runs_a_script_that_does_what_its_name_says():
     )
     logged = {variants.LOGGED, variants.STABLE, variants.SMALL, variants.LONE, variants.PAIR}
     assert flushed == RUNGS.keys() - logged and probed == flushed - {variants.APPEND}
+
+
+@pytest.mark.parametrize(
+    ("hashed", "said"), [([1, 1, 1], "holds"), ([1, 1, 4], "holds"), ([1, 2, 2], "not so")]
+)
+def test_a_hashed_relation_is_judged_by_what_most_fetches_take(hashed, said):
+    fetches = [("heap", 150)] * 3 + [("hash", reads) for reads in hashed]
+    rows = [{"access": access, "reads": reads, "found": 1} for access, reads in fetches]
+    assert word("lai-085", "tp1", ingres_lookup=rows) == said
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason="needs University INGRES of 1981")
+def test_ingres_finds_an_entry_of_its_attribute_relation_by_each_access(bed):
+    rows = pd.DataFrame(list(catalogs.ingres_lookup(bed)))
+    assert (rows["found"] == 1).all() and set(rows["access"]) == set(catalogs.ORGANIZED)
+    assert rows.groupby("access")["reads"].median().sort_values().index[-1] == "heap"
+    by_heap = rows.loc[rows["access"] == "heap", "reads"].max() * PAGE
+    catalog = printed.table("tp1_catalogs").value
+    assert by_heap == pytest.approx(catalog.attribute_pages * catalog.page_size * 1024, rel=0.1)
 
 
 @pytest.mark.parametrize("clients", [2, 8])

@@ -1,2 +1,2 @@
--- From an empty pool: the index's pages, and those of the relation that they lead to.
-SELECT avg(index_pages + heap_pages) AS value FROM postgres95_lookup WHERE access = 'hash' HAVING count(*) > 0
+-- From nothing in memory: the pages of the relation itself, which is all that a hashed one has.
+SELECT median(reads) AS value FROM ingres_lookup WHERE access = 'hash' AND found = 1 HAVING count(*) > 0

@@ -12,6 +12,7 @@ from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.university_ingres import UniversityIngres
 
 SQL = variants.SQL
 POOLS = (variants.POOL_1990, variants.POOL_ENLARGED, variants.POOL_TODAY)
@@ -197,3 +198,43 @@ def attribute_lookup(bed: Testbed) -> Iterator[Row]:
                 "heap_pages": float(fetched["attribute_copy"]),
             }
         connection.execute("DROP TABLE attribute_copy")
+
+
+ORGANIZED = {
+    "heap": (),
+    "isam": ("modify attributes to isam on attrelid, attid",),
+    "hash": ("modify attributes to hash on attrelid, attid",),
+}
+"""By which access a copy of INGRES's attribute relation is reached, and how it is made so."""
+CREATED, ATTRIBUTES = 276, 13
+"""Relations and attributes of each: their entries take nine pages of 8 kB, as the report's do."""
+
+
+@experiment(units={"reads": "pages", "found": "tuples"})
+def ingres_lookup(bed: Testbed) -> Iterator[Row]:
+    """Pages of a copy of its attribute relation that INGRES reads to fetch an entry of it.
+
+    By relation and attribute number, of every sixth relation one. INGRES keeps no page from one
+    command to the next. CannotMeasure without a build of it.
+    """
+    listed = ", ".join(f"a{number} = i4" for number in range(1, ATTRIBUTES + 1))
+    keys = [(f"r{number}", number % ATTRIBUTES + 1) for number in range(0, CREATED, 6)]
+    fetches = [
+        f'retrieve (a.attname) where a.attrelid = "{relation}" and a.attid = {number}'
+        for relation, number in keys
+    ]
+    with UniversityIngres() as ingres:
+        ingres.run(*(f"create r{number} ({listed})" for number in range(CREATED)))
+        ingres.run("range of a is attribute", "retrieve into attributes (a.all)")
+        for access, made in ORGANIZED.items():
+            ingres.run(*made)
+            _, *fetched = ingres.run("range of a is attributes", *fetches)
+            for (relation, number), command in zip(keys, fetched, strict=True):
+                pages = [process.pages.get("attributes") for process in command.processes]
+                yield {
+                    "access": access,
+                    "relation": relation,
+                    "attribute": number,
+                    "reads": sum(each.reads for each in pages if each),
+                    "found": len(command.rows),
+                }
