@@ -21,7 +21,7 @@ from pgrerun.chapters.tp1.experiments import (
 )
 from pgrerun.chapters.tp1.variants import RUNGS, SQL
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import bundled
+from pgrerun.lab.server import builds, bundled
 from pgrerun.lab.testbed import Block, Testbed
 from pgrerun.lab.university_ingres import PAGE, VARIABLE
 from pgrerun.parameters import chapter_parameters
@@ -67,6 +67,43 @@ def test_ingres_finds_an_entry_of_its_attribute_relation_by_each_access(bed):
     by_heap = rows.loc[rows["access"] == "heap", "reads"].max() * PAGE
     catalog = printed.table("tp1_catalogs").value
     assert by_heap == pytest.approx(catalog.attribute_pages * catalog.page_size * 1024, rel=0.1)
+
+
+def own_index(read, instead=0):
+    """Of a catalog that has a B-tree of one's own so many pages; another ends the backend."""
+    pages = {"index_pages": read, "catalog_pages": 6 - instead, "catalog_pages_without": 6}
+    found = {"catalog": "pg_proc", "field": "oid", "runs": True, "query_pages": 2} | pages
+    ended = {"catalog": "pg_operator", "field": "oid", "runs": False, "catalog_pages_without": 6}
+    return [found, ended]
+
+
+@pytest.mark.parametrize(
+    ("rows", "planned", "said"),
+    [
+        (own_index(0), 1, "holds"),
+        (own_index(2, instead=5), 1, "partly"),
+        (own_index(0), 90, "partly"),
+        (own_index(2, instead=5), 90, "not so"),
+    ],
+)
+def test_an_index_of_ones_own_is_passed_by_where_no_page_of_it_is_read(rows, planned, said):
+    plans = [{"command": "retrieve", "planned": planned, "looked_up": 90}]
+    found = word("lai-086", "tp1", postgres95_own_index=rows, postgres95_planning=plans)
+    assert found == said
+
+
+def test_a_catalog_gets_an_index_that_is_counted(bed):
+    before, after = catalogs.own_catalog_index(bed)
+    cluster = bed.cluster(cluster_name="own index", allow_system_table_mods="on")
+    made = "SELECT count(*) FROM pg_index WHERE indexrelid::regclass::text LIKE 'own_%'"
+    assert cluster.fetch(made) == (len(catalogs.LOOKED_UP),)
+    assert before["own_fetches"] == 0 < before["catalog_fetches"] and after["own_fetches"] >= 0
+
+
+@pytest.mark.skipif(postgres95.BUILD not in builds.registered(), reason="needs Postgres95")
+def test_postgres95_plans_queries_alone(bed):
+    rows = pd.DataFrame(list(postgres95.postgres95_planning(bed)))
+    assert len(rows) == 5 and (rows["planned"] == 1).all() and rows["looked_up"].min() > 1
 
 
 @pytest.mark.parametrize("clients", [2, 8])

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pgrerun.chapters.profiling.experiments.postgres95 import load_bank, transactions
 from pgrerun.chapters.tp1.variants import INDEXES, POOL_1990, POOL_ENLARGED, RELATIONS
+from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -131,6 +132,80 @@ def postgres95_crash(bed: Testbed) -> Iterator[Row]:
             found = backend.pages(work)
             written = int(found[found["file"] == "account"]["writes"].sum())
             yield {"when": when, "balance": float(seen), "writes": written}
+
+
+LOOKED_UP = {
+    "pg_am": "oid",
+    "pg_amop": "amopid",
+    "pg_amproc": "amid",
+    "pg_attribute": "attrelid",
+    "pg_class": "oid",
+    "pg_index": "indexrelid",
+    "pg_operator": "oid",
+    "pg_proc": "oid",
+    "pg_type": "oid",
+}
+"""The catalogs that a first transaction reads, and a field by which each is looked up."""
+_SMALL = DebitCredit(10, 100, 1000)
+
+
+@experiment(
+    units={
+        "index_pages": "pages",
+        "catalog_pages": "pages",
+        "catalog_pages_without": "pages",
+        "query_pages": "pages",
+    }
+)
+def postgres95_own_index(bed: Testbed) -> Iterator[Row]:
+    """Pages that a first transaction reads of a catalog, and of a B-tree that one defined on it.
+
+    Without it as well. `query_pages` are the B-tree's that a query of one's own on its field reads.
+    Once a catalog has an index, its look-ups are made by one (SearchSysCache), by a routine that
+    only some look-ups have: a backend without one ends, and its transaction doesn't run.
+    """
+    [work] = transactions(1, 1, _SMALL)
+    with Backend.of(BUILD, f"-B {POOL_ENLARGED}") as loaded:
+        load_bank(loaded, _SMALL)
+        loaded.run([loaded.release.analyze])
+        without = _reads(loaded, work)
+        for catalog, field in LOOKED_UP.items():
+            row = {"catalog": catalog, "field": field}
+            row |= {"catalog_pages_without": int(without.get(catalog, 0))}
+            query = f"SELECT {catalog}.oid FROM {catalog} WHERE {catalog}.{field} = '1'::oid"
+            with loaded.copied() as own:
+                own.run([f"CREATE INDEX {BTREE} ON {catalog} USING btree ({field} oid_ops)"])
+                try:
+                    reads = _reads(own, work)
+                except ServerError:
+                    yield row | {"runs": False}
+                    continue
+                yield row | {
+                    "runs": True,
+                    "index_pages": int(reads.get(BTREE, 0)),
+                    "catalog_pages": int(reads.get(catalog, 0)),
+                    "query_pages": int(_reads(own, [query]).get(BTREE, 0)),
+                }
+
+
+def _reads(loaded: Backend, work: list[str]) -> "pd.Series[int]":
+    """Pages read by file, from an empty pool, on a copy."""
+    with loaded.copied() as own:
+        return own.pages(work).groupby("file")["reads"].sum()
+
+
+@experiment(units={"planned": "calls", "looked_up": "calls"})
+def postgres95_planning(bed: Testbed) -> Iterator[Row]:
+    """Calls of the planner and of look-ups in catalogs for each query of a first transaction."""
+    [work] = transactions(1, 1, _SMALL)
+    with Backend.of(BUILD) as backend:
+        load_bank(backend, _SMALL)
+        found = backend.instructions(work)
+    calls = found.pivot_table("calls", "statement", "function", "sum", 0)
+    for place in range(1, len(_COMMANDS) - 1):
+        counts = {"planned": "planner", "looked_up": "SearchSysCache"}
+        row = {name: int(calls.at[place, routine]) for name, routine in counts.items()}
+        yield {"command": _COMMANDS[place]} | row
 
 
 SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"

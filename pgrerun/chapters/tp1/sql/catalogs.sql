@@ -13,6 +13,9 @@ END $$;
 SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
 WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r';
 
+-- name: own_index
+CREATE INDEX :"index" ON :"catalog" (:"field");
+
 -- name: copy
 CREATE TABLE attribute_copy AS
     SELECT attrelid::int8 * 65536 + attnum AS key, attname FROM pg_attribute WHERE attnum > 0;
