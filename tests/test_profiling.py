@@ -323,24 +323,6 @@ DIRECTIVES = [
 ]
 
 
-def managing(*costs):
-    """Twelve other routines of 100 and fmgr in two parts, in the transactions and in the scans with
-    all checks and with none, where of the others one is left out."""
-    return [
-        {"variant": variant, "query_set": query_set, "routine": name, "file": "", "instructions": n}
-        for variant, query_set, others, cost in (
-            ("assertions", "transactions", 12, costs[0]),
-            ("assertions", "scans", 12, costs[1]),
-            ("no buffer checks", "scans", 11, costs[1]),
-        )
-        for name, n in (
-            *((f"other{number}", 100 + 10 * number) for number in range(others)),
-            *(("fmgr", cost // 2), ("fmgr_isbuiltin", cost - cost // 2)),
-            ("(without a name)", 9999),
-        )
-    ]
-
-
 MODULES = (
     *("access methods", "lib", "rule manager", "storage manager"),
     *("utilities", "executor", "optimizer"),
@@ -353,11 +335,6 @@ def callers(*modules):
 
 def uses(cached):
     return [{"uses": n, "calls": 3.0 if cached else 2.0 + n} for n in (1, 9)]
-
-
-def calling(calls):
-    [row] = distributed(scans={"fastgetattr": 1})
-    return [row | {"calls": calls}]
 
 
 def making_text(cost):
@@ -408,24 +385,12 @@ ROUTINES = [
         # a sixth of the transactions made text
         ("lai-023", {"postgres95_formatting": making_text(164)}, "holds"),
         ("lai-023", {"postgres95_formatting": making_text(10)}, "no effect"),
-        # its parts are one routine, which is high and has the share; high alone; high in the scans
-        ("lai-024", {"postgres95_profile": managing(970, 200)}, "holds"),
-        ("lai-024", {"postgres95_profile": managing(205, 200)}, "partly"),
-        ("lai-024", {"postgres95_profile": managing(50, 200)}, "partly"),
-        ("lai-024", {"postgres95_profile": managing(50, 50)}, "not so"),
         # what a directive gains is a build over a build
         ("lai-015", {"postgres95_profile": DIRECTIVES}, "holds"),
         ("lai-018", {"postgres95_profile": DIRECTIVES}, "no effect"),
-        # uses that cost no call are saved; in print a routine was called 202,760 times after that
-        *(
-            ("lai-007", {"postgres95_uses": uses(saved), "postgres95_profile": calling(n)}, said)
-            for saved, n, said in (
-                (True, 200_000, "holds"),
-                (False, 200_000, "partly"),
-                (True, 1_800_000, "partly"),
-                (False, 1_800_000, "not so"),
-            )
-        ),
+        # uses that cost no call are cached
+        ("lai-007", {"postgres95_uses": uses(cached=True)}, "holds"),
+        ("lai-007", {"postgres95_uses": uses(cached=False)}, "not so"),
         # nearly all modules of the first breakdown, and each use
         *(
             (
