@@ -41,7 +41,8 @@ EMPLOYEES = 1000
 # one join, by the relation that its restriction leaves few tuples of: in either order
 JOINED = ("parts", "stock")
 JOIN = "retrieve (p.pname, s.pname) where p.pnum = s.pnum and p.qoh < {} and s.qoh < {}"
-FEW, MANY = 1, 150
+FEW = 1
+MANY = 150
 """What qoh is less than: three tuples of JOINED_TUPLES, or three quarters."""
 JOINED_TUPLES = 600
 _ORGANIZATIONS = {
