@@ -50,6 +50,8 @@ def test_each_command_is_counted_apart_and_by_kind_of_file(stand_in: Path) -> No
     with UniversityIngres(stand_in) as ingres:
         first, second = ingres.run("retrieve (a = 1)", "range of p is parts", requests=True)
     assert [first.total("instructions"), second.total("instructions")] == [16, 19]
+    assert [first.calls("getsymbol"), first.calls("log")] == [1, 0]
+    assert [first.reads("parts"), first.reads("stock")] == [3, 0]
     [process] = first.processes
     assert process.routines["getsymbol"].inclusive == 7
     assert process.pages == {"parts": Pages(3, 2, 0, 0)}

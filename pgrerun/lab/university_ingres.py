@@ -164,6 +164,16 @@ class Command:
         """The sum of a field over the processes."""
         return sum(getattr(process, name) for process in self.processes)
 
+    def calls(self, routine: str) -> int:
+        """How often any process called a routine."""
+        found = (process.routines.get(routine) for process in self.processes)
+        return sum(one.calls for one in found if one)
+
+    def reads(self, relation: str) -> int:
+        """Requests of all processes for pages of a relation."""
+        found = (process.pages.get(relation) for process in self.processes)
+        return sum(one.reads for one in found if one)
+
 
 class UniversityIngres:
     """A database of its own on University INGRES; a context manager, which removes it.

@@ -103,12 +103,11 @@ def ingres_figure_1(bed: Testbed) -> Iterator[Row]:
             retrieve = f"retrieve (e.name) where {qualification}"
             command = ingres.run("range of e is employee", retrieve)[-1]
             for routine in ("typecheck", "itof"):
-                calls = [process.routines.get(routine) for process in command.processes]
                 yield {
                     "constants": constants,
                     "tuples": EMPLOYEES,
                     "routine": routine,
-                    "calls": sum(found.calls for found in calls if found),
+                    "calls": command.calls(routine),
                     "answer": len(command.rows),
                 }
 
@@ -123,19 +122,19 @@ def ingres_substitution(bed: Testbed) -> Iterator[Row]:
     read again and again. The same command twice, in which the two restrictions have changed places;
     both relations have the same tuples.
     """
+    rows = list(Parts(JOINED_TUPLES).rows())
     with UniversityIngres() as ingres:
         for relation in JOINED:
-            ingres.load(relation, ATTRIBUTES, Parts(JOINED_TUPLES).rows())
+            ingres.load(relation, ATTRIBUTES, rows)
         for few in JOINED:
             below = {relation: FEW if relation == few else MANY for relation in JOINED}
             ranges = [f"range of {relation[0]} is {relation}" for relation in JOINED]
             command = ingres.run(*ranges, JOIN.format(*below.values()), requests=True)[-1]
             for relation, (pages, reads) in _partial_results(command).items():
-                left = sum(int(row[-1]) < below[relation] for row in Parts(JOINED_TUPLES).rows())
                 yield {
                     "few": few,
                     "relation": relation,
-                    "left": left,
+                    "left": sum(int(row[-1]) < below[relation] for row in rows),
                     "pages": pages,
                     "reads": reads,
                 }

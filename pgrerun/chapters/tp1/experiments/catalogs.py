@@ -257,11 +257,10 @@ def ingres_lookup(bed: Testbed) -> Iterator[Row]:
             ingres.run(*made)
             _, *fetched = ingres.run("range of a is attributes", *fetches)
             for (relation, number), command in zip(keys, fetched, strict=True):
-                pages = [process.pages.get("attributes") for process in command.processes]
                 yield {
                     "access": access,
                     "relation": relation,
                     "attribute": number,
-                    "reads": sum(each.reads for each in pages if each),
+                    "reads": command.reads("attributes"),
                     "found": len(command.rows),
                 }
