@@ -38,6 +38,11 @@ def test_a_stopwatch_is_read_after_its_block():
     assert clock.cost(100) > 0
 
 
+def test_what_is_too_short_is_repeated_and_runs_once_at_least():
+    assert clock.repeated(lambda: 0.5, 0) == [0.5]
+    assert clock.repeated(lambda: 0.5, 1.2) == [0.5] * 3
+
+
 def test_the_description_is_json_and_knows_the_filesystem(server):
     about = json.loads(json.dumps(machine.describe(server.scratch)))
     assert about["memory_bytes"] > 0 and about["cpus_usable"] >= 1

@@ -126,13 +126,16 @@ def milliseconds(
 
     `before` isn't timed and runs before each.
     """
-    text, times = statement.encode(), list[float]()
+    text = statement.encode()
+
+    def once() -> float:
+        before()
+        with clock.stopwatch() as watch:
+            cursor = connection.execute(text)
+            if cursor.description:
+                cursor.fetchall()
+        return watch.seconds
+
     with with_settings(connection, settings):
-        while not times or sum(times) < seconds:
-            before()
-            with clock.stopwatch() as watch:
-                cursor = connection.execute(text)
-                if cursor.description:
-                    cursor.fetchall()
-            times.append(watch.seconds)
+        times = clock.repeated(once, seconds)
     return 1000 * sum(times) / len(times)

@@ -6,7 +6,7 @@ plans are never taken inside a timed block (`plans.py`).
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,6 +31,14 @@ def stopwatch() -> Iterator[Watch]:
     started = time.perf_counter_ns()
     yield watch
     watch.nanoseconds = time.perf_counter_ns() - started
+
+
+def repeated(once: Callable[[], float], least: float) -> list[float]:
+    """What `once` says in seconds each time, until that is `least` together; one time at least."""
+    times: list[float] = []
+    while not times or sum(times) < least:
+        times.append(once())
+    return times
 
 
 def cost(readings: int = 10_000) -> float:

@@ -145,15 +145,16 @@ def seconds(
 
     Before each goes `before`, and what it stored is dropped after it, both untimed.
     """
-    times: list[float] = []
-    while not times or sum(times) < least:
+
+    def once() -> float:
         before()
         with clock.stopwatch() as watch:
             connection.execute(statement)
         if statement.startswith("CREATE"):
             queries.destroy(connection)
-        times.append(watch.seconds)
-    return float(np.median(times))
+        return watch.seconds
+
+    return float(np.median(clock.repeated(once, least)))
 
 
 @experiment(units={"seconds": "s"})
