@@ -60,7 +60,8 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
     """
     clusters = {}
     for method in ("sync", "worker"):
-        cluster = _evictable(bed, io_method=method, debug_io_direct="data")
+        settings = {"io_method": method, "debug_io_direct": "data", "track_io_timing": "on"}
+        cluster = _evictable(bed.cluster(**settings))
         Parts(bed.parameters.tuples, wide=True).load(cluster)
         with cluster.connect() as connection:
             SQL.run(connection, "reading.index")
@@ -68,9 +69,8 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
 
     def measure(block: Block, method: str, size: str) -> dict[str, float]:
         cluster, spent = clusters[method], {}
-        settings = {"io_combine_limit": READS[size], "effective_io_concurrency": AHEAD} | SERIAL
         with cluster.connect() as connection:
-            set_session(connection, settings)
+            _read_by(connection, size)
             for what, only in (("scan", "sequential_only"), ("scattered", "bitmap_only")):
                 SQL.run(connection, f"reading.{only}")
                 spent |= _evicted(cluster, connection, what, method == "sync")
@@ -85,12 +85,17 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
 
 
-def _evictable(bed: Testbed, **settings: str) -> Cluster:
-    """A cluster whose buffers can be emptied of one relation."""
-    cluster = bed.cluster(track_io_timing="on", **settings)
+def _evictable(cluster: Cluster) -> Cluster:
+    """The cluster, from whose buffers one relation can be evicted now."""
     releases.require_settings(cluster.version, ["io_method"])
     cluster.extension("pg_buffercache")
     return cluster
+
+
+def _read_by(connection: psycopg.Connection, size: str) -> None:
+    """Have a session read in one process, and so many pages at once (a key of `READS`)."""
+    settings = {"io_combine_limit": READS[size], "effective_io_concurrency": AHEAD}
+    set_session(connection, settings | SERIAL)
 
 
 def _evicted(
@@ -160,11 +165,8 @@ def prefetched(bed: Testbed) -> Iterator[Row]:
     """
     found = {}
     for method in ("sync", "worker"):
-        settings = {"io_method": method, "track_io_timing": "on"}
-        cluster, slow = bed.cluster_on_slow_disk(**settings)
-        releases.require_settings(cluster.version, ["io_method"])
-        cluster.extension("pg_buffercache")
-        Parts(bed.parameters.tuples).load(cluster)
+        cluster, slow = bed.cluster_on_slow_disk(io_method=method, track_io_timing="on")
+        Parts(bed.parameters.tuples).load(_evictable(cluster))
         found[method] = cluster, slow
     with found["sync"][0].connect() as connection:
         _by_tracks(connection)
@@ -174,12 +176,11 @@ def prefetched(bed: Testbed) -> Iterator[Row]:
 
     def measure(block: Block, method: str) -> dict[str, float]:
         cluster, slow = found[method]
-        scans: list[float] = []
+        least = bed.parameters.milliseconds / 1000
         with cluster.connect() as connection:
             _by_tracks(connection)
             with slow.serving(Disk(read=taken, only="base/")) as stretch:
-                while sum(scans) < bed.parameters.milliseconds / 1000:
-                    scans.append(_scanned(connection))
+                scans = clock.repeated(lambda: _scanned(connection), least)
                 asked = stretch.counts().reads
         spent = {
             "scan": sum(scans) / len(scans),
@@ -193,8 +194,7 @@ def prefetched(bed: Testbed) -> Iterator[Row]:
 
 def _by_tracks(connection: psycopg.Connection) -> None:
     """A session that scans, sixteen pages a read, in one process."""
-    settings = {"io_combine_limit": READS["large reads"], "effective_io_concurrency": AHEAD}
-    set_session(connection, settings | SERIAL)
+    _read_by(connection, "large reads")
     connection.execute("EXPLAIN " + SQL.text("commands.query_d"))  # the catalogs are no part of it
 
 
@@ -226,7 +226,8 @@ def file_systems(bed: Testbed) -> Iterator[Row]:
     cold_files.require_forgettable()
     clusters = {}
     for name, (direct, _) in FILE_SYSTEMS.items():
-        clusters[name] = _evictable(bed, io_method="sync", debug_io_direct=direct)
+        settings = {"io_method": "sync", "debug_io_direct": direct, "track_io_timing": "on"}
+        clusters[name] = _evictable(bed.cluster(**settings))
         clusters[name].require("processes")
         load_benchmark(clusters[name])
         Parts(LARGE).load(clusters[name], f"parts_{LARGE}")

@@ -50,9 +50,7 @@ def disk_of_1981(bed: Testbed) -> Iterator[Row]:
     rows = bed.rows_of("ingres_requests")
     found = requested(row for row in rows if row["tuples"] == 3360)
     if "e" not in found:
-        raise CannotMeasure(
-            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
-        )
+        raise _lacking()
     for calibration, queries in CALIBRATION.items():
         seek = seek_time(found, queries)
         for query, by in found.items():
@@ -82,13 +80,9 @@ def unix_cache(bed: Testbed) -> Iterator[Row]:
     that INGRES asks the kernel for, of catalogs, relations and what it makes meanwhile; `requests`
     those that reach the disk. Goes on from `ingres_requests`.
     """
-    commands: dict[tuple[str, int], list[Row]] = {}
-    for row in _of_relations(bed.rows_of("ingres_requests")):
-        commands.setdefault((row["query"], row["tuples"]), []).append(row)
+    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
     if ("e", 3360) not in commands:
-        raise CannotMeasure(
-            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
-        )
+        raise _lacking()
     for (query, tuples), asked in commands.items():
         for buffers in CACHES:
             found = _missed(asked, 1, buffers)
@@ -101,19 +95,29 @@ def unix_cache(bed: Testbed) -> Iterator[Row]:
             }
 
 
-def _of_relations(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of rows of `ingres_requests` those for pages of relations, the keyed ones as printed."""
-    return (row for row in rows if row["organization"] != "hash" and row["relation"] != MONITOR)
+def _lacking() -> CannotMeasure:
+    return CannotMeasure(
+        "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
+    )
+
+
+def _by(rows: Iterable[Row], *factors: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows of `ingres_requests` by these factors, in their order.
+
+    Only requests for pages of relations, of the keyed ones as printed.
+    """
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["organization"] != "hash" and row["relation"] != MONITOR:
+            found.setdefault(tuple(row[name] for name in factors), []).append(row)
+    return found
 
 
 def requested(rows: Iterable[Row]) -> dict[str, dict[str, Requests]]:
     """By query and kind of files what reaches the disk, of rows of `ingres_requests`."""
-    queries: dict[str, list[Row]] = {}
-    for row in _of_relations(rows):
-        queries.setdefault(row["query"], []).append(row)
     return {
         query: {UNIX: _missed(asked, 1, BUFFERS), TRACKS: _missed(asked, TRACK, BUFFERS // TRACK)}
-        for query, asked in queries.items()
+        for (query,), asked in _by(rows, "query").items()
     }
 
 

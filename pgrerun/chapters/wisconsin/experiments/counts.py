@@ -18,7 +18,6 @@ from pgrerun.chapters.wisconsin.contenders import (
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
 from pgrerun.lab import ingres
 from pgrerun.lab.instruments import callgrind, plans, sizes
-from pgrerun.lab.quel import Translator
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.checksum import Answers
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -164,14 +163,13 @@ def instructions(bed: Testbed) -> Iterator[Row]:
         ("count", SEQUENTIAL, pages): (free, SQL.text("versions.scan", relation=name))
         for pages, name in relations.items()
     }
-    counted |= {(one.query.key, "", ""): (free, Translator().sql(one.statement)) for one in inserts}
+    counted |= {(one.query.key, "", ""): (free, engine.sql(one)) for one in inserts}
     found = callgrind.executed(cluster, counted)
     with PostgreSQL(cluster) as engine:
         for one in inserts:
             engine.tidy(one)
-    with cluster.connect() as connection:
         for name in relations.values():
-            connection.execute(f"DROP TABLE {name}".encode())
+            engine.execute(f"DROP TABLE {name}")
     for query, scan, pages in counted:
         number = int(found[query, scan, pages])
         yield {"query": query, "scan": scan, "tuples_are": pages, "instructions": number}
