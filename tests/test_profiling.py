@@ -323,6 +323,24 @@ DIRECTIVES = [
 ]
 
 
+def managing(*costs):
+    """Twelve other routines of 100 and fmgr in two parts, in the transactions and in the scans with
+    all checks and with none, where of the others one is left out."""
+    return [
+        {"variant": variant, "query_set": query_set, "routine": name, "file": "", "instructions": n}
+        for variant, query_set, others, cost in (
+            ("assertions", "transactions", 12, costs[0]),
+            ("assertions", "scans", 12, costs[1]),
+            ("no buffer checks", "scans", 11, costs[1]),
+        )
+        for name, n in (
+            *((f"other{number}", 100 + 10 * number) for number in range(others)),
+            *(("fmgr", cost // 2), ("fmgr_isbuiltin", cost - cost // 2)),
+            ("(without a name)", 9999),
+        )
+    ]
+
+
 MODULES = (
     *("access methods", "lib", "rule manager", "storage manager"),
     *("utilities", "executor", "optimizer"),
@@ -385,6 +403,11 @@ ROUTINES = [
         # a sixth of the transactions made text
         ("lai-023", {"postgres95_formatting": making_text(164)}, "holds"),
         ("lai-023", {"postgres95_formatting": making_text(10)}, "no effect"),
+        # its parts are one routine, which is high and has the share; high alone; high in the scans
+        ("lai-024", {"postgres95_profile": managing(970, 200)}, "holds"),
+        ("lai-024", {"postgres95_profile": managing(205, 200)}, "partly"),
+        ("lai-024", {"postgres95_profile": managing(50, 200)}, "partly"),
+        ("lai-024", {"postgres95_profile": managing(50, 50)}, "not so"),
         # what a directive gains is a build over a build
         ("lai-015", {"postgres95_profile": DIRECTIVES}, "holds"),
         ("lai-018", {"postgres95_profile": DIRECTIVES}, "no effect"),
