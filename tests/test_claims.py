@@ -23,7 +23,7 @@ CHAPTERS = {
     "four_tactics": 60,
     "hot": 36,
     "explorations": 37,
-    "scalability": 40,
+    "scalability": 41,
     "access_paths": 33,
     "measuring": 12,
 }

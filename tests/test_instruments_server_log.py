@@ -1,4 +1,6 @@
-"""The server's log: when checkpoints began, and how long locks were waited for."""
+"""The server's log: when checkpoints began, and how long and how often locks were waited for."""
+
+import re
 
 import pytest
 
@@ -32,3 +34,27 @@ def test_a_server_writes_its_checkpoints_as_they_are_read(cluster):
     with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
     assert len(server_log.checkpoints(cluster.log()[before:])) == 1
+
+
+COUNTED = """PID 7 lwlock 7: shacq 0 exacq 3000 blk 12 spindelay 1
+2012-06-01 10:00:00 UTC [8] LOG:  checkpoint starting
+PID 8 lwlock 7: shacq 1 exacq 2000 blk 30 spindelay 0
+PID 8 lwlock 9: shacq 5 exacq 0 blk 0 spindelay 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (COUNTED, {"waits": 42, "spins": 1, "taken": 5001, "exclusively": 5000}),
+        (
+            re.sub(" spindelay .", "", COUNTED),
+            {"waits": 42, "spins": None, "taken": 5001, "exclusively": 5000},
+        ),
+        ("", None),
+    ],
+)
+def test_what_processes_count_is_summed_by_lock_and_spins_are_missing_before_they_were_counted(
+    log, expected
+):
+    assert server_log.lightweight_locks(log).get(7) == expected

@@ -1,7 +1,6 @@
 """The chapter `measuring`: what is drawn from noise of known kind, and what its rules say."""
 
 import math
-import re
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -276,27 +275,6 @@ def test_gprof_and_perf_are_compared_on_builds_of_2012(milliseconds, expected):
 
 
 # ---- lightweight locks
-
-
-COUNTED = """PID 7 lwlock 7: shacq 0 exacq 3000 blk 12 spindelay 1
-2012-06-01 10:00:00 UTC [8] LOG:  checkpoint starting
-PID 8 lwlock 7: shacq 1 exacq 2000 blk 30 spindelay 0
-PID 8 lwlock 9: shacq 5 exacq 0 blk 0 spindelay 0
-"""
-
-
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [
-        (COUNTED, {"waits": 42, "spins": 1, "taken": 5001}),
-        (re.sub(" spindelay .", "", COUNTED), {"waits": 42, "spins": None, "taken": 5001}),
-        ("", None),
-    ],
-)
-def test_what_processes_count_is_summed_by_lock_and_spins_are_missing_before_they_were_counted(
-    log, expected
-):
-    assert lock_waits.lock_statistics(log).get(7) == expected
 
 
 @pytest.mark.parametrize(

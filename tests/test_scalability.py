@@ -14,6 +14,7 @@ from pgrerun.chapters.scalability.experiments import (
     commits,
     idle,
     large_machines,
+    light_locks,
     locks,
     wal,
 )
@@ -181,6 +182,53 @@ def test_the_costs_of_a_lock_are_taken_alone_and_in_company(bed):
     assert [row["together"] for row in rows if row["time"] > 0] == [
         *(locks.EMPTY, locks.ALONE, locks.SAME, locks.OTHER)
     ]
+
+
+# ---- lightweight locks of 2012
+
+
+def replaced(of_9_2, fits=10, reads=1000):
+    """How often the lock was taken for a thousand pages, and for hardly any; by 9.1 for each."""
+    return [
+        {
+            "build": build,
+            "data": data,
+            "lookups": 2000,
+            "reads": reads,
+            "exclusively": taken,
+            "waits": 3,
+        }
+        for build, missed in (("9.1-lwlock-stats", 1001), ("9.2-lwlock-stats", of_9_2))
+        for data, read, taken in (("fit", 5, fits), ("don't fit", reads, missed))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (replaced(1002), "holds"),
+        (replaced(400), "not so"),
+        (replaced(1002, fits=900), "holds"),  # which is told and decides nothing
+        (replaced(70, reads=70), "inconclusive"),  # a pool that isn't too small
+    ],
+)
+def test_a_lock_that_each_page_takes_alone_makes_replacement_single_threaded(rows, said):
+    assert word("haas-080", "scalability", page_replacement=rows) == said
+
+
+def test_pages_that_are_read_into_a_full_pool_take_the_lock(bed):
+    rows = counted_on_builds(bed, light_locks.page_replacement, lookups=500)
+    full = [row for row in rows if row["data"] == "don't fit"]
+    assert full and all(row["exclusively"] == pytest.approx(row["reads"], rel=0.1) for row in full)
+    assert all(row["exclusively"] < 100 for row in rows if row["data"] == "fit")
+
+
+def counted_on_builds(bed, experiment, **changed):
+    """The rows of an experiment on builds that count; skipped where they aren't registered."""
+    try:
+        return list(bed.measure(experiment, changed))
+    except CannotMeasure as reason:
+        pytest.skip(str(reason))
 
 
 # ---- the commit log and the WAL

@@ -3,7 +3,7 @@
     clock       a stopwatch
     counters    PostgreSQL's statistics around a block
     wal         how much WAL was written, by page and record
-    server_log  checkpoints and waits for locks, as the server's log tells them
+    server_log  checkpoints, waits for locks and lightweight locks, as the server's log tells them
     sizes       pages of relations
     pages       pages in the pool, pages a statement touches, what is on a page
     plans       the optimizer's choice

@@ -1,7 +1,12 @@
-"""What a server's log (`Cluster.log`) tells of checkpoints and of waits for locks."""
+"""What a server's log (`Cluster.log`) tells of checkpoints, of waits for locks, and of lightweight
+locks where the build counts them.
+"""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+
+import pandas as pd
 
 
 def checkpoints(log: str) -> list[float]:
@@ -17,3 +22,29 @@ def lock_waits(log: str) -> list[float]:
     """
     found = re.findall(r"LOG:  process \d+ acquired \w+ on .* after ([\d.]+) ms", log)
     return [float(milliseconds) for milliseconds in found]
+
+
+_COUNTED = re.compile(
+    r"^PID \d+ lwlock (\d+): shacq (\d+) exacq (\d+) blk (\d+)(?: spindelay (\d+))?", re.MULTILINE
+)
+
+
+def lightweight_locks(log: str) -> Mapping[int, dict[str, int | None]]:
+    """What processes print by LWLOCK_STATS when they end, summed by the number of the lock.
+
+    How often it was `taken`, how often of that `exclusively`, `waits` and `spins`. Before the
+    commit by which spins are counted too (June 2012) these are None.
+    """
+    found = pd.DataFrame(
+        _COUNTED.findall(log), columns=["lock", "shared", "alone", "waits", "spins"]
+    )
+    sums = found.apply(pd.to_numeric).groupby("lock").sum(min_count=1)
+    return {
+        int(lock): {
+            "waits": int(row["waits"]),
+            "spins": None if pd.isna(row["spins"]) else int(row["spins"]),
+            "taken": int(row["shared"] + row["alone"]),
+            "exclusively": int(row["alone"]),
+        }
+        for lock, row in sums.iterrows()
+    }

@@ -4,16 +4,15 @@ For a row's lock: the CPU profile, the call chains of context switches, and the 
 lightweight lock: today's views, and builds whose processes count by LWLOCK_STATS.
 """
 
-import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pandas as pd
 
 from pgrerun.chapters.measuring.loads import SQL, create
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import off_cpu, perf, pgbench
+from pgrerun.lab.instruments import off_cpu, perf, pgbench, server_log
 from pgrerun.lab.server import Server, builds, fetched, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import statistics
@@ -155,6 +154,7 @@ VIEWS, CHAINS, STATS = "views", "call chains", "LWLOCK_STATS"
         "waits": "samples, or waits",
         "spins": "samples, or spins",
         "taken": "times, or views that tell them",
+        "exclusively": "times",
     }
 )
 def lightweight_locks(bed: Testbed, seconds: int = 1) -> Iterator[Row]:
@@ -210,29 +210,5 @@ def _counting(bed: Testbed, name: str, seconds: int) -> Iterator[Row]:
         running.result()
     about = {"server": name, "lock": TOTAL}
     yield {**about, "instrument": VIEWS, "waits": waiting}
-    for lock, counts in lock_statistics(server.log()[before:]).items():
+    for lock, counts in server_log.lightweight_locks(server.log()[before:]).items():
         yield {"server": name, "instrument": STATS, "lock": f"lock {lock}", **counts}
-
-
-_COUNTED = re.compile(
-    r"^PID \d+ lwlock (\d+): shacq (\d+) exacq (\d+) blk (\d+)(?: spindelay (\d+))?", re.MULTILINE
-)
-
-
-def lock_statistics(log: str) -> Mapping[int, dict[str, int | None]]:
-    """What processes printed by LWLOCK_STATS, summed by lock: `waits`, `spins` and `taken`.
-
-    Before the commit by which spins are counted too (June 2012) these are None.
-    """
-    found = pd.DataFrame(
-        _COUNTED.findall(log), columns=["lock", "shared", "alone", "waits", "spins"]
-    )
-    sums = found.apply(pd.to_numeric).groupby("lock").sum(min_count=1)
-    return {
-        int(lock): {
-            "waits": int(row["waits"]),
-            "spins": None if pd.isna(row["spins"]) else int(row["spins"]),
-            "taken": int(row["shared"] + row["alone"]),
-        }
-        for lock, row in sums.iterrows()
-    }

@@ -65,7 +65,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
         with Cluster(found) as cluster:
             with cluster.connect() as connection:
                 loading.replace(connection, "counted", SQL.text("builds.counted"))
-                SQL.run(connection, "builds.fill_counted")
+                SQL.run(connection, "builds.fill_counted", rows=10_000)
             cluster.stop()
             rows = callgrind.repeated(
                 cluster,

@@ -2,7 +2,7 @@
 CREATE TABLE counted (aid int PRIMARY KEY, abalance int);
 
 -- name: fill_counted
-INSERT INTO counted SELECT n, 0 FROM generate_series(1, 10000) AS n;
+INSERT INTO counted SELECT n, 0 FROM generate_series(1, :rows) AS n;
 VACUUM ANALYZE counted;
 
 -- name: prepare
@@ -10,6 +10,15 @@ PREPARE lookup (int) AS SELECT abalance FROM counted WHERE aid = $1;
 
 -- name: lookup
 EXECUTE lookup (77);
+
+-- name: look_up
+-- each in its own statement of one transaction; neighbours in time are none on the pages
+DO $$ DECLARE found int; BEGIN FOR i IN 1..:lookups LOOP
+    SELECT abalance INTO found FROM counted WHERE aid = 1 + i * 7919 % :rows;
+END LOOP; END $$;
+
+-- name: pages_read
+SELECT blks_read FROM pg_stat_database WHERE datname = current_database();
 
 -- name: dead
 CREATE TABLE dead (id int PRIMARY KEY);

@@ -1,0 +1,74 @@
+"""Lightweight locks of 2012: how often they are taken, and waited for.
+
+Counted by builds of 9.1 and 9.2 whose processes print, when they end, what they did with each lock.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgrerun.chapters.scalability.experiments.builds import complete, programs
+from pgrerun.chapters.scalability.load import SMALL_POOL, SQL, crowd_size
+from pgrerun.lab.instruments import counters, server_log, sessions
+from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Cluster, value
+from pgrerun.lab.testbed import Row, Testbed, experiment
+
+COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
+# by their numbers in src/include/storage/lwlock.h, which both releases have in common
+FREELIST = "BufFreelistLock"
+NAMES = {0: FREELIST}
+COUNTS = {"exclusively": "times", "waits": "times"}
+POOLS = {"fit": "64MB", "don't fit": SMALL_POOL}
+
+
+@experiment(units={"reads": "pages"} | COUNTS, needs=["restart"])
+def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -> Iterator[Row]:
+    """How often lookups take the lock under which a page to give up is looked for.
+
+    By several sessions, in a pool that holds all rows and in a small one, where each page that is
+    read takes the place of another; they look all rows up once before they are counted.
+    """
+    look_up = SQL.text("builds.look_up", rows=rows, lookups=lookups)
+    for name in complete([COUNTING]):
+        server = bed.release(programs(name))
+        with server.connect() as connection:
+            loading.replace(connection, "counted", SQL.text("builds.counted"))
+            SQL.run(connection, "builds.fill_counted", rows=rows)
+        for data, pool in POOLS.items():
+            with server.restarted({"shared_buffers": pool}):
+                with server.connect() as connection:
+                    SQL.run(connection, "builds.look_up", rows=rows, lookups=rows)
+                read = _pages_read(server)
+                with _counted(server) as locks:
+                    sessions.at_once(server, [look_up] * crowd_size())
+                yield {
+                    "build": name,
+                    "data": data,
+                    "lookups": lookups * crowd_size(),
+                    "reads": _pages_read(server) - read,
+                    **{count: locks[FREELIST][count] for count in COUNTS},
+                }
+
+
+def _pages_read(server: Cluster) -> int:
+    with server.connect() as connection:
+        counters.force_flush(connection)
+        return value(connection, int, SQL.text("builds.pages_read"))
+
+
+@contextmanager
+def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
+    """What sessions count that begin in the block and end in it, by the lock; read afterwards."""
+    _await_end_of_sessions(server)
+    before, found = len(server.log()), defaultdict(lambda: dict.fromkeys(COUNTS, 0))
+    yield found
+    _await_end_of_sessions(server)
+    for number, counts in server_log.lightweight_locks(server.log()[before:]).items():
+        found[NAMES.get(number, f"lock {number}")] = counts
+
+
+def _await_end_of_sessions(server: Cluster) -> None:
+    while "client backend" in server.pids().values():
+        time.sleep(0.01)
