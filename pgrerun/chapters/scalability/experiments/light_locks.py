@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgrerun.chapters.scalability.experiments.builds import complete, programs
-from pgrerun.chapters.scalability.load import SMALL_POOL, SQL, crowd_size
+from pgrerun.chapters.scalability.load import SMALL_POOL, SQL, crowd_size, processors
 from pgrerun.lab.instruments import counters, server_log, sessions
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, value
@@ -17,8 +17,8 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 
 COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
 # by their numbers in src/include/storage/lwlock.h, which both releases have in common
-FREELIST = "BufFreelistLock"
-NAMES = {0: FREELIST}
+FREELIST, INSERT = "BufFreelistLock", "WALInsertLock"
+NAMES = {0: FREELIST, 7: INSERT}
 COUNTS = {"exclusively": "times", "waits": "times"}
 POOLS = {"fit": "64MB", "don't fit": SMALL_POOL}
 
@@ -50,6 +50,24 @@ def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -
                     "reads": _pages_read(server) - read,
                     **{count: locks[FREELIST][count] for count in COUNTS},
                 }
+
+
+@experiment(units={"records": "records"} | COUNTS, needs=["restart"])
+def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
+    """How often one session and several take the lock under which WAL is inserted.
+
+    Each inserts so many rows, which are a record each, as their relation has no index.
+    """
+    insert = SQL.text("builds.insert", rows=rows)
+    for name in complete([COUNTING]):
+        server = bed.release(programs(name))
+        for number in (1, max(2, processors())):
+            with server.connect() as connection:
+                loading.replace(connection, "inserted", SQL.text("builds.inserted"))
+            with _counted(server) as locks:
+                sessions.at_once(server, [insert] * number)
+            counts = {count: locks[INSERT][count] for count in COUNTS}
+            yield {"build": name, "sessions": number, "records": rows * number, **counts}
 
 
 def _pages_read(server: Cluster) -> int:

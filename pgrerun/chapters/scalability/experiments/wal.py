@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import psycopg
 
+from pgrerun.chapters.scalability.experiments.builds import TODAY, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
@@ -24,7 +25,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, releases
+from pgrerun.lab.server import Cluster, builds, releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- the WAL
@@ -73,32 +74,36 @@ AFTER, LATER = "right after a checkpoint", "later"
 def checkpointed(bed: Testbed) -> Iterator[Row]:
     """Throughput and WAL per transaction right after a checkpoint, and later.
 
-    The same transactions each time, drawn with the block's seed: later they have run once before
-    they are measured, so that every page they change has been logged in full since the checkpoint.
+    On 9.2 where it is registered as a build, else on today's server. The same transactions each
+    time, drawn with the block's seed: later they have run once before they are measured, so that
+    every page they change has been logged in full since the checkpoint.
     """
-    tested = loaded(bed)
-    load = Load(bed, tested, "tpcb", crowd_size())
+    name = "9.2" if "9.2" in builds.registered() else TODAY
+    # with room for the WAL of a block, so that no checkpoint comes but ours
+    settings = ours(bed) | {"synchronous_commit": "off", "max_wal_size": "16GB"}
+    with Cluster(bed.programs if name == TODAY else programs(name), settings) as tested:
+        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
 
-    def measure(block: Block, moment: str) -> dict[str, float]:
-        with tested.connect() as connection, wal.written(connection) as log:
-            done = load.run(block.seed)
-        return {"tps": done.tps, "wal": log.bytes / done.transactions}
+        def measure(block: Block, moment: str) -> dict[str, float]:
+            with tested.connect() as connection, wal.written(connection) as log:
+                done = load.run(block.seed)
+            return {"tps": done.tps, "wal": log.bytes / done.transactions}
 
-    def prepare(block: Block, moment: str) -> None:
-        load.lasting()  # tried out before the checkpoint
-        with tested.connect() as connection:
-            connection.execute("CHECKPOINT")
-        if moment == LATER:
-            load.run(block.seed)
+        def prepare(block: Block, moment: str) -> None:
+            load.lasting()  # tried out before the checkpoint
+            with tested.connect() as connection:
+                connection.execute("CHECKPOINT")
+            if moment == LATER:
+                load.run(block.seed)
 
-    with sessions.configured(tested, synchronous_commit="off"):
         yield from bed.compare(
             measure,
             {"moment": [AFTER, LATER]},
             prepare=prepare,
-            pairs=pairs(bed),
+            pairs=pairs(bed, bed.parameters.pairs),
             warmup=0,
             positive=["tps"],
+            server=name,
         )
 
 

@@ -20,6 +20,12 @@ END LOOP; END $$;
 -- name: pages_read
 SELECT blks_read FROM pg_stat_database WHERE datname = current_database();
 
+-- name: inserted
+CREATE TABLE inserted (id int);
+
+-- name: insert
+INSERT INTO inserted SELECT generate_series(1, :rows);
+
 -- name: dead
 CREATE TABLE dead (id int PRIMARY KEY);
 
