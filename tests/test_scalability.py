@@ -217,7 +217,7 @@ def test_a_lock_that_each_page_takes_alone_makes_replacement_single_threaded(row
 
 
 def test_pages_that_are_read_into_a_full_pool_take_the_lock(bed):
-    rows = counted_on_builds(bed, light_locks.page_replacement, lookups=500)
+    rows = on_builds(bed, light_locks.page_replacement, lookups=500)
     full = [row for row in rows if row["data"] == "don't fit"]
     assert full and all(row["exclusively"] == pytest.approx(row["reads"], rel=0.1) for row in full)
     assert all(row["exclusively"] < 100 for row in rows if row["data"] == "fit")
@@ -256,15 +256,15 @@ def test_insertion_is_judged_by_its_lock_and_by_what_9_2_loses_after_a_checkpoin
 
 
 def test_each_record_that_is_inserted_takes_the_lock(bed):
-    rows = counted_on_builds(bed, light_locks.insertion_lock, rows=2000)
+    rows = on_builds(bed, light_locks.insertion_lock, rows=2000)
     assert {row["sessions"] for row in rows} >= {1, 2}
     assert all(row["exclusively"] == pytest.approx(row["records"], rel=0.02) for row in rows)
 
 
-def counted_on_builds(bed, experiment, **changed):
-    """The rows of an experiment on builds that count; skipped where they aren't registered."""
+def on_builds(bed, experiment, **changed):
+    """The rows of an experiment; skipped where its builds aren't registered."""
     try:
-        return list(bed.measure(experiment, changed))
+        return measured(bed, experiment, **changed)
     except CannotMeasure as reason:
         pytest.skip(str(reason))
 
@@ -465,6 +465,11 @@ def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch):
 # ---- builds
 
 
+def test_lookups_run_beside_idle_sessions_and_beside_none(bed):
+    rows = on_builds(bed, builds.idle_sessions)
+    assert {row["idle"] for row in rows} == {0, 100} and all(row["lookups"] > 0 for row in rows)
+
+
 def asked(**questions):
     commits = {"early": "not flushed yet", "late": "flushed"}
     return [
@@ -499,6 +504,17 @@ def rested(seconds, before=11.5):
 def copied_on_builds(before):
     per_row = {"9.1": before, "9.2": 25.0}
     return [{"build": build, "bytes_per_row": found} for build, found in per_row.items()]
+
+
+def snapshots(gained, alone=1.0):
+    """Lookups after the commit that packs what snapshots read, over those before it."""
+    return rows_of(
+        [
+            ({"build": build, "idle": idle}, {"lookups": 100.0 * gain})
+            for idle, gain in ((0, alone), (1000, gained))
+            for build, gain in (("pgxact-before", 1.0), ("pgxact", gain))
+        ]
+    )
 
 
 CONTENDED = rows_of(
@@ -551,6 +567,15 @@ RELEASES = rows_of(
         *(
             ("haas-023", 0, {"copied_on_builds": copied_on_builds(x)}, y)
             for x, y in ((80.0, "holds"), (25.0, "no effect"), (12.5, "reversed"))
+        ),
+        # a snapshot is dear beside many sessions
+        *(
+            ("haas-015", 0, {"idle_sessions": snapshots(x, alone)}, y)
+            for x, alone, y in (
+                (1.2, 1.0, "holds"),
+                (1.02, 1.2, "no effect"),
+                (0.9, 1.0, "reversed"),
+            )
         ),
         # contention of many processors is not decided on two
         ("haas-025", 2, {"by_processors": CONTENDED}, "not tested here"),

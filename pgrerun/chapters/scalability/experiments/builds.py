@@ -4,6 +4,7 @@ None of them comes in a package: an experiment takes those that are registered b
 data/builds.csv, and sets itself aside without those that it is about.
 """
 
+import resource
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, 
 from pgrerun.chapters.scalability.load import SQL, TPS, Load, loaded, ours, pairs, processors
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.instruments import callgrind, process_table, wal
+from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
@@ -45,6 +46,7 @@ def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
 
 CALLED = ("LWLockAcquire", "hash_search_with_hash_value")  # told apart by who calls them
 TODAY = "today"
+ROWS = 10_000
 
 
 @experiment(
@@ -65,7 +67,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
         with Cluster(found) as cluster:
             with cluster.connect() as connection:
                 loading.replace(connection, "counted", SQL.text("builds.counted"))
-                SQL.run(connection, "builds.fill_counted", rows=10_000)
+                SQL.run(connection, "builds.fill_counted", rows=ROWS)
             cluster.stop()
             rows = callgrind.repeated(
                 cluster,
@@ -127,6 +129,63 @@ def copied_on_builds(bed: Testbed, tuples: int = 5_000) -> Iterator[Row]:
                 for number in range(1, tuples + 1):
                     copying.write_row((number, "some words"))
             yield {"build": name, "bytes_per_row": log.bytes / tuples}
+
+
+# ---- snapshots
+
+IDLE = 1_000  # sessions, and at profile ci, where no time decides, a tenth of them
+
+
+@experiment(units={"lookups": "lookups/s"}, needs=["restart"])
+def idle_sessions(bed: Testbed) -> Iterator[Row]:
+    """Lookups by a session for each processor, beside many idle sessions and beside none.
+
+    Before and after the commit that packs what snapshots read of every session, idle ones too. Each
+    lookup takes a snapshot of its own; they run in a loop within the server, without a client's
+    messages, which all variants have alike.
+    """
+    many = IDLE // 10 if bed.parameters.profile == "ci" else IDLE
+    with ExitStack() as stack:
+        servers = {}
+        for name in complete(patched(["pgxact"])):
+            for idle in (0, many):
+                server = stack.enter_context(Cluster(programs(name), {"max_connections": 2 * IDLE}))
+                with server.connect() as connection:
+                    loading.replace(connection, "counted", SQL.text("builds.counted"))
+                    SQL.run(connection, "builds.fill_counted", rows=ROWS)
+                _leave_idle(stack, server, idle)
+                servers[name, idle] = server
+
+        def rate(build: str, idle: int, each: int) -> float:
+            look_up = SQL.text("builds.look_up", rows=ROWS, lookups=each)
+            taken = sessions.at_once(servers[build, idle], [look_up] * processors())
+            return sum(each / seconds for seconds in taken)
+
+        tried = rate("pgxact", many, ROWS) / processors()
+        each = max(ROWS, round(tried * bed.parameters.seconds))
+
+        def measure(block: Block, build: str, idle: int) -> dict[str, float]:
+            return {"lookups": rate(build, idle, each)}
+
+        variants = [{"build": name, "idle": idle} for name, idle in servers]
+        yield from bed.compare(
+            measure,
+            variants,
+            pairs=pairs(bed, bed.parameters.pairs),
+            warmup=0,
+            positive=["lookups"],
+        )
+
+
+def _leave_idle(stack: ExitStack, server: Cluster, many: int) -> None:
+    """Open so many sessions that do nothing until the stack ends."""
+    enough, (allowed, most) = 4 * IDLE, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if many and allowed < enough <= most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
+    elif many and allowed < enough:
+        raise CannotMeasure(f"{enough} open files", f"a process may have {most} of them here")
+    for _ in range(many):
+        stack.enter_context(server.connect())
 
 
 # ---- group commit
