@@ -223,6 +223,27 @@ def test_pages_that_are_read_into_a_full_pool_take_the_lock(bed):
     assert all(row["exclusively"] < 100 for row in rows if row["data"] == "fit")
 
 
+def waited(log, other, processors=32):
+    """The verdict on the commit log where 9.1 waits so often for its lock, and for another."""
+    rows = [
+        {"build": build, "lock": lock, "transactions": 900, "exclusively": 900, "waits": waits}
+        for build, *both in (("9.1-lwlock-stats", log, other), ("9.2-lwlock-stats", 5, 9))
+        for lock, waits in zip(("CLogControlLock", light_locks.OTHER), both)
+    ]
+    return word("haas-017", "scalability", processors=processors, writer_locks=rows)
+
+
+def test_the_commit_log_is_major_where_no_lock_beyond_the_talks_is_waited_for_more():
+    assert waited(50, 49) == "holds"
+    assert waited(50, 51) == waited(0, 0) == "not so"
+    assert waited(50, 49, processors=2) == "not tested here"
+
+
+def test_writers_tell_what_they_waited_for(bed):
+    found = {(row["build"], row["lock"]) for row in on_builds(bed, light_locks.writer_locks)}
+    assert found >= {(build, "CLogControlLock") for build in light_locks.COUNTING}
+
+
 def inserted(of_9_2):
     """How often the lock was taken for a thousand records, by 9.1 for each."""
     return [
@@ -408,7 +429,6 @@ def test_server_and_clients_are_kept_on_one_processor_and_let_go_again(bed):
 @pytest.mark.parametrize(
     ("claim", "event", "facts"),
     [
-        ("haas-017", "XactSLRU", [True, False]),
         ("haas-084", "XactSLRU", [False, False]),
         ("haas-084", "ProcArray", [True, False]),
     ],

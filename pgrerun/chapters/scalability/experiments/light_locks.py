@@ -9,16 +9,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgrerun.chapters.scalability.experiments.builds import complete, programs
-from pgrerun.chapters.scalability.load import SMALL_POOL, SQL, crowd_size, processors
+from pgrerun.chapters.scalability.load import (
+    SMALL_POOL,
+    SQL,
+    Load,
+    client_counts,
+    crowd_size,
+    loaded,
+    ours,
+    processors,
+)
 from pgrerun.lab.instruments import counters, server_log, sessions
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
-# by their numbers in src/include/storage/lwlock.h, which both releases have in common
-FREELIST, INSERT = "BufFreelistLock", "WALInsertLock"
-NAMES = {0: FREELIST, 7: INSERT}
+FREELIST, INSERT, OTHER = "BufFreelistLock", "WALInsertLock", "any other"
+# What the talk names, by number in src/include/storage/lwlock.h, where both releases are alike.
+NAMES = {
+    0: FREELIST,
+    4: "ProcArrayLock",
+    5: "SInvalReadLock",
+    7: INSERT,
+    8: "WALWriteLock",
+    11: "CLogControlLock",
+} | dict.fromkeys(range(49, 65), "a partition of the lock table")
 COUNTS = {"exclusively": "times", "waits": "times"}
 POOLS = {"fit": "64MB", "don't fit": SMALL_POOL}
 
@@ -70,6 +86,27 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
             yield {"build": name, "sessions": number, "records": rows * number, **counts}
 
 
+@experiment(units={"transactions": "transactions"} | COUNTS, needs=["restart"])
+def writer_locks(bed: Testbed) -> Iterator[Row]:
+    """What the most writers wait for, without waiting for the flush, by lightweight lock.
+
+    Their relations fit into the pool. A row for each lock that the talk names, and one for that of
+    all others which is waited for most.
+    """
+    # with room for the WAL, so that no checkpoint comes
+    settings = ours(bed) | {"synchronous_commit": "off", "max_wal_size": "16GB"}
+    settings["shared_buffers"] = f"{max(64, 24 * bed.parameters.scale)}MB"
+    for name in complete([COUNTING]):
+        with Cluster(programs(name), settings) as server:
+            load = Load(bed, loaded(bed, server), "tpcb", client_counts(bed)[-1])
+            load.lasting()  # tried out before it is counted
+            with _counted(server) as locks:
+                done = load.run(bed.parameters.seed)
+        for lock in dict.fromkeys([*NAMES.values(), OTHER]):
+            found = {count: locks[lock][count] for count in COUNTS}
+            yield {"build": name, "lock": lock, "transactions": done.transactions, **found}
+
+
 def _pages_read(server: Cluster) -> int:
     with server.connect() as connection:
         counters.force_flush(connection)
@@ -78,13 +115,17 @@ def _pages_read(server: Cluster) -> int:
 
 @contextmanager
 def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
-    """What sessions count that begin in the block and end in it, by the lock; read afterwards."""
+    """What sessions count that begin in the block and end in it, by the lock; read afterwards.
+
+    Of locks with one name in `NAMES`, or with none, the one that is waited for most.
+    """
     _await_end_of_sessions(server)
     before, found = len(server.log()), defaultdict(lambda: dict.fromkeys(COUNTS, 0))
     yield found
     _await_end_of_sessions(server)
     for number, counts in server_log.lightweight_locks(server.log()[before:]).items():
-        found[NAMES.get(number, f"lock {number}")] = counts
+        name = NAMES.get(number, OTHER)
+        found[name] = max(counts, found[name], key=lambda one: one["waits"])
 
 
 def _await_end_of_sessions(server: Cluster) -> None:
