@@ -146,10 +146,11 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     """
     many = IDLE // 10 if bed.parameters.profile == "ci" else IDLE
     with ExitStack() as stack:
-        servers = {}
-        for name in complete(patched(["pgxact"])):
+        servers, names = {}, complete(patched(["pgxact"]))
+        settings = {"max_connections": many + processors() + 20}
+        for name in names:
             for idle in (0, many):
-                server = stack.enter_context(Cluster(programs(name), {"max_connections": 2 * IDLE}))
+                server = stack.enter_context(Cluster(programs(name), settings))
                 with server.connect() as connection:
                     loading.replace(connection, "counted", SQL.text("builds.counted"))
                     SQL.run(connection, "builds.fill_counted", rows=ROWS)
@@ -161,11 +162,13 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
             taken = sessions.at_once(servers[build, idle], [look_up] * processors())
             return sum(each / seconds for seconds in taken)
 
-        tried = rate("pgxact", many, ROWS) / processors()
-        each = max(ROWS, round(tried * bed.parameters.seconds))
+        each = {}  # lookups that take every build long enough
+        for idle in (0, many):
+            quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
+            each[idle] = max(ROWS, round(quickest * bed.parameters.seconds))
 
         def measure(block: Block, build: str, idle: int) -> dict[str, float]:
-            return {"lookups": rate(build, idle, each)}
+            return {"lookups": rate(build, idle, each[idle])}
 
         variants = [{"build": name, "idle": idle} for name, idle in servers]
         yield from bed.compare(
@@ -180,10 +183,10 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
 def _leave_idle(stack: ExitStack, server: Cluster, many: int) -> None:
     """Open so many sessions that do nothing until the stack ends."""
     enough, (allowed, most) = 4 * IDLE, resource.getrlimit(resource.RLIMIT_NOFILE)
-    if many and allowed < enough <= most:
+    if many and 0 <= allowed < enough:  # below zero there is no limit
+        if 0 <= most < enough:
+            raise CannotMeasure(f"{enough} open files", f"a process may have {most} of them here")
         resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
-    elif many and allowed < enough:
-        raise CannotMeasure(f"{enough} open files", f"a process may have {most} of them here")
     for _ in range(many):
         stack.enter_context(server.connect())
 

@@ -14,7 +14,7 @@ EXECUTE lookup (77);
 -- name: look_up
 -- each in its own statement of one transaction; neighbours in time are none on the pages
 DO $$ DECLARE found int; BEGIN FOR i IN 1..:lookups LOOP
-    SELECT abalance INTO found FROM counted WHERE aid = 1 + i * 7919 % :rows;
+    SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
 END LOOP; END $$;
 
 -- name: pages_read
