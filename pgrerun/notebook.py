@@ -148,6 +148,7 @@ class Notebook:
             file=ledger,
             elsewhere=self._elsewhere,
             rules=self._rules_then,
+            times_decide=self._times_decide,
         )
         if name in runs.chapters(runs.PUBLISHED):
             self.database.add_published([name])
@@ -483,6 +484,11 @@ class Notebook:
             self.parameters.seed,
         )
 
+    @property
+    def _times_decide(self) -> bool:
+        """Whether what is timed may decide: at profile ci it is seen to work, and no more."""
+        return self.parameters.profile != parameters.PROFILES[0]
+
     def _untested(self, claim: str, rule: evidence.Rule | None) -> Judgement:
         """Set aside a claim without evidence: an opinion, or what nothing here can reach."""
         known = claims.ledger(self._ledger).get(claim)
@@ -506,7 +512,12 @@ class Notebook:
         done = {one.claim.id: one for one in self.evidence.judgements}
         if claim in done:
             return str(self._together(done[claim]).verdict)
-        apart = Judge(self.name, None, file=self._ledger, elsewhere=self._elsewhere)
+        apart = Judge(
+            self.name,
+            file=self._ledger,
+            elsewhere=self._elsewhere,
+            times_decide=self._times_decide,
+        )
         found = evidence.judge(
             apart,
             self.rules[claim],

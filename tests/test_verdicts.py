@@ -351,6 +351,20 @@ def judge_of(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("basis", "word"), [(Basis.TIMED, Verdict.INCONCLUSIVE), (Basis.COUNTED, Verdict.HOLDS)]
+)
+def test_where_times_decide_nothing_only_counts_get_a_word(judge_of, basis, word):
+    subject = claim(Predicate.DIRECTION, basis=basis)
+    judge = judge_of(subject, times_decide=False)
+    found = judge.judge(subject.id, interval(2, 3), beside={"in pages": interval(2, 3)})
+    assert found.verdict is word and found.evidence == interval(2, 3)
+    assert found.beside["in pages"].verdict is Verdict.HOLDS
+    again = Judgement.from_dict(found.as_dict())
+    assert again is not None and (again.verdict, again.reason) == (word, found.reason)
+    assert judge_of(subject).judge(subject.id, interval(2, 3)).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
     ("waiting", "processors", "missing"),
     [
         (interval(0.1, 0.4), 64, "waiting for reads"),

@@ -37,7 +37,8 @@ where all of them hold or are stronger, partly where some of them reach at least
 direction, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
-nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). A claim
+nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). What is
+timed is inconclusive at profile ci, whatever its interval: that profile is for counts. A claim
 whose experiment can't run here, or whose regime isn't reached, is not tested here; so is one that
 is only an opinion. A simulation decides nothing about a claim of another basis.
 """
@@ -297,6 +298,8 @@ class Judgement:
             return None
         else:
             found = judge(claim, evidence, note, noise)
+            if kept.get("reason") == TOO_SHORT:
+                found = _undecided(found)
         if found.reason and note.startswith(found.reason):  # up to format 2 they were one text
             note = note.removeprefix(found.reason).removeprefix("; ")
         return cls(
@@ -660,6 +663,17 @@ def judge(
     return Judgement(claim, verdict, kept, note, capability, reason, noise=ratio, rule=rule)
 
 
+TOO_SHORT = "profile ci measures too shortly for a time to decide anything"
+"""Why a claim that is timed is inconclusive at that profile."""
+
+
+def _undecided(found: Judgement) -> Judgement:
+    """The same evidence of a claim that is timed, of a run whose times decide nothing."""
+    if found.claim.basis is not Basis.TIMED or found.verdict is Verdict.NOT_TESTED:
+        return found
+    return replace(found, verdict=Verdict.INCONCLUSIVE, reason=TOO_SHORT)
+
+
 def set_aside(claim: Claim, capability: str, reason: str) -> Judgement:
     """The claim can't be tested here: `capability` is missing, `reason` says it in a sentence."""
     rule = rule_digest(claim, rule_text(claim))
@@ -729,11 +743,12 @@ class Judge:
         file: Path = claims.LEDGER,
         elsewhere: Callable[[str], str] = lambda capability: "",
         rules: Mapping[str, str] | None = None,
+        times_decide: bool = True,
     ):
         """`file` is the ledger that has the chapter's claims.
 
         `rules` are their digests as of when the rows were measured, if that was before; whoever
-        measures may add to them.
+        measures may add to them. `times_decide` is whether what is timed was measured long enough.
         """
         self.chapter = chapter
         known = claims.ledger(file).values()
@@ -745,6 +760,7 @@ class Judge:
             )
         self._run, self._can, self._elsewhere = run, can, elsewhere
         self._rules = {} if rules is None else rules
+        self._times_decide = times_decide
         self._judgements: list[Judgement] = []
 
     def claim(self, id: str) -> Claim:
@@ -796,6 +812,8 @@ class Judge:
             for name, value in (regime or {}).items()
         }
         found = judge(claim, evidence, note, noise)
+        if not self._times_decide:
+            found = _undecided(found)
         if outside := out_of_regime(claim, measured):
             others = {outside.beside: replace(found, noise=None, rule="")} | others
             why = self._why(outside.name, outside.why)
