@@ -386,6 +386,15 @@ ROUTINES = [
 ]
 
 
+def ruled(few, many, attributes):
+    """What the rule manager takes for few tuples, for many, and for many of many attributes."""
+    each = ((1000, 1, few, False), (10000, 1, many, False), (10000, 13, attributes, False))
+    return [
+        {"tuples": n, "attributes": wide, "ruled": there, "in_rule_manager": took, "in_all": 10**6}
+        for n, wide, took, there in (*each, (10000, 1, 10**5, True))
+    ]
+
+
 @pytest.mark.parametrize(
     ("claim", "tables", "said"),
     [
@@ -403,8 +412,12 @@ ROUTINES = [
                 {"postgres95_profile": distributed(transactions={"optimizer": n, "executor": 100})},
                 said,
             )
-            for n, said in ((9, "holds"), (70, "weaker"), (200, "reversed"))
+            for n, said in ((17, "holds"), (70, "weaker"), (200, "reversed"))
         ),
+        # a check of each tuple or of each attribute is there as long as its work grows
+        ("lai-010", {"rules": ruled(300, 300, 300)}, "fixed"),
+        ("lai-010", {"rules": ruled(300, 3000, 3000)}, "still there"),
+        ("lai-010", {"rules": ruled(300, 300, 3000)}, "still there"),
         # a sixth of the transactions made text
         ("lai-023", {"postgres95_formatting": making_text(164)}, "holds"),
         ("lai-023", {"postgres95_formatting": making_text(10)}, "no effect"),
