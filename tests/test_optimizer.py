@@ -23,6 +23,7 @@ from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.lab.server import Borrowed, bundled
+from pgrerun.lab.server.builds import registered
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
@@ -365,6 +366,41 @@ def test_a_result_size_that_nobody_sets_is_one_of_no_rows(bed):
     assert set(found.loc[variants.UNSET, "rows"]) == {1} != set(found.loc[variants.NONE, "rows"])
     nested = found["cost"].xs(variants.NESTED, level="method")
     assert nested[variants.CONSTANT] == nested[variants.BOTH] < nested[variants.NONE]
+
+
+@pytest.mark.parametrize(
+    ("mended", "selectivity", "size", "both", "verdict"),
+    [
+        (variants.HASH, variants.NESTED, variants.NESTED, variants.NESTED, "holds"),
+        (variants.MERGE, variants.MERGE, variants.MERGE, variants.NESTED, "holds"),
+        (variants.HASH, variants.HASH, variants.NESTED, variants.NESTED, "partly"),
+        (variants.HASH, variants.NESTED, variants.HASH, variants.NESTED, "partly"),
+        (variants.HASH, variants.HASH, variants.HASH, variants.HASH, "not so"),
+        (variants.NESTED, variants.NESTED, variants.NESTED, variants.NESTED, "not so"),
+    ],
+)
+def test_a_fault_has_a_part_in_a_choice_where_it_turns_it(mended, selectivity, size, both, verdict):
+    taken = dict(zip(variants.BUILDS, (mended, selectivity, size, mended, both)))
+    found = [
+        {"fault": fault, "query": query, "method": method, "cost": 1.0}
+        | {"chosen": method == (taken[fault] if query == 3 else variants.HASH)}
+        for fault in variants.BUILDS
+        for query in queries.EQUAL
+        for method in variants.JOINS
+    ]
+    assert word("lai-076", CHAPTER, joins_of_postgres95=found) == verdict
+
+
+@pytest.mark.skipif(
+    not set(variants.BUILDS.values()) <= set(registered()), reason="needs Postgres95 with faults"
+)
+def test_faults_compiled_into_postgres95_make_a_loop_cheaper(bed):
+    found = pd.DataFrame(rows_of(bed, faults.joins_of_postgres95))
+    assert found.groupby(["fault", "query"])["chosen"].sum().eq(1).all()
+    assert found["cost"].max() < 10**6  # a method that can't be had costs more
+    loops = found[(found["query"] == 3) & (found["method"] == variants.NESTED)]
+    cost = loops.set_index("fault")["cost"]
+    assert cost[variants.BOTH] < cost[variants.CONSTANT] < cost["mended"]
 
 
 def test_extended_statistics_are_gone_afterwards(bed):

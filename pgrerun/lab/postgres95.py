@@ -36,6 +36,7 @@ _VALUE = re.compile(r'\t *\d+: (\w+) = "(.*)"\t\(typeid = ')
 _NODE = re.compile(
     r"^[->\s\d:=(\"]*([A-Z][A-Za-z]+(?: [A-Z][a-z]+)*)(?= on | using |  ?\(|\s*$)", re.M
 )
+_COST = re.compile(r"\(cost=(?:[\d.]+\.\.)?([\d.]+)")
 _KINDS = {"read": "reads", "pread64": "reads", "write": "writes", "pwrite64": "writes"}
 _KINDS |= {"fsync": "flushes", "fdatasync": "flushes"}
 
@@ -140,12 +141,13 @@ class Backend:
 
     def plan(self, statement: str) -> str:
         """The nodes that EXPLAIN names, from the top: "Hash Join, Seq Scan, Hash, Seq Scan"."""
-        done = self._backend([f"explain {statement}"])
-        if self.release.number < (7, 3):  # which say it twice
-            said = done.stderr.split("QUERY PLAN")[1]
-        else:
-            said = done.stdout.replace('"', "\n")
-        return ", ".join(_NODE.findall(said))
+        return ", ".join(_NODE.findall(self._explained(statement)))
+
+    def cost(self, statement: str) -> float:
+        """What EXPLAIN says that the topmost node costs."""
+        found = _COST.search(self._explained(statement))
+        assert found
+        return float(found[1])
 
     def instructions(self, statements: Sequence[str], callers: int = 0) -> pd.DataFrame:
         """Instructions that each statement executes, from its begin to its commit, by function.
@@ -235,6 +237,13 @@ class Backend:
         private.create(path, "".join(lines), self._who)
         self.run([create, f"copy {name} from '{path}'", *further])
         path.unlink()
+
+    def _explained(self, statement: str) -> str:
+        told = " with cost" if self.release.number < (6,) else ""
+        done = self._backend([f"explain{told} {statement}"])
+        if self.release.number < (7, 3):  # which say it twice
+            return done.stderr.split("QUERY PLAN")[1]
+        return done.stdout.replace('"', "\n")
 
     def _tells(self, routine: str) -> bool:
         """Whether the program's table of symbols has a routine; of 32 bits none is read."""

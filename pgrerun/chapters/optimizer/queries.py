@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import psycopg
 
+from pgrerun.chapters.optimizer.variants import SQL
+from pgrerun.lab.postgres95 import Backend, in_all_releases
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.server import Server
@@ -128,6 +130,29 @@ def join(bed: Testbed, query: int, size: str) -> str:
         text = text.replace("< 100)", f"< {100 * sizes(bed)[size] // small_tuples()})")
     [(_, sql)] = figures.translated(text, onek1=one, onek2=two)
     return sql
+
+
+def load_postgres95(backend: Backend) -> None:
+    """The relations of set 2 at the report's size on Postgres95, and in its catalog the least and
+    the greatest key, which the report's correction has users insert.
+    """
+    for indexed in (False, True):
+        for order, name in enumerate(joined(SMALL, indexed), start=1):
+            source = Wisconsin(name, small_tuples(), attributes="1990", order=order)
+            index = f"CREATE INDEX {name}_key ON {name} USING btree (unique2 int4_ops)"
+            ends = {"relation": name, "greatest": str(small_tuples() - 1)}
+            [told] = SQL.each("statistics.ends_of_postgres95", **ends)
+            further = [*([index] if indexed else []), " ".join(told.split())]
+            backend.load(source.create_sql, source.tuples(), *further)
+    backend.run([backend.release.analyze])
+
+
+def join_of_postgres95(query: int) -> str:
+    """The same query of set 2 in the words of Postgres95."""
+    figure = figures.queries("2.5")[query - 1]
+    one, two = joined(SMALL, figure.indexed)
+    [(_, sql)] = figures.translated(figure.text, onek1=one, onek2=two)
+    return in_all_releases(sql)
 
 
 # ---- set 3

@@ -21,6 +21,7 @@ SQL = statements.sql_folder(__file__)
 
 SEQUENTIAL, INDEX, BITMAP = "sequential scan", "index scan", "bitmap scan"
 NESTED, HASH, MERGE = "nested loop", "hash join", "merge join"
+FORBIDDEN = {NESTED: "-fn", HASH: "-fh", MERGE: "-fm"}  # by options of Postgres95's backend
 # Method -> the setting that allows it; those of the others of its family are switched off.
 SCANS = {
     SEQUENTIAL: "enable_seqscan",
@@ -28,7 +29,7 @@ SCANS = {
     BITMAP: "enable_bitmapscan",
 }
 JOINS = {NESTED: "enable_nestloop", HASH: "enable_hashjoin", MERGE: "enable_mergejoin"}
-_METHODS = {
+METHODS = {
     "Seq Scan": SEQUENTIAL,
     "Index Scan": INDEX,
     "Bitmap Heap Scan": BITMAP,
@@ -73,7 +74,7 @@ def forced(connection: psycopg.Connection, method: str) -> Iterator[None]:
 
 def method_of(plan: plans.Plan) -> str:
     """The scan (of a single relation) or the join (the topmost) of a plan."""
-    known = [_METHODS[node.node_type] for node in plan.walk() if node.node_type in _METHODS]
+    known = [METHODS[node.node_type] for node in plan.walk() if node.node_type in METHODS]
     return known[0] if known else plan.node_type
 
 
@@ -117,6 +118,14 @@ FAULTS = {
     MULTIPLIED: ("faults.multiplied",),
     UNSET: ("faults.unset",),
     BOTH: ("faults.constant", "faults.unset"),
+}
+# The report's faults as builds of Postgres95, which stands for the system that had them.
+BUILDS = {
+    "mended": "postgres95-planner",
+    CONSTANT: "postgres95-constant-selectivity",
+    "no size set": "postgres95-unset-size",
+    "no size of a join set": "postgres95-unset-join-size",
+    BOTH: "postgres95-both-faults",
 }
 
 

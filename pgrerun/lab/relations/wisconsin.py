@@ -290,6 +290,12 @@ class Wisconsin:
         self.fill(columns, first, count)
         return columns | {name: columns[name].view(f"S{_WIDTH}").ravel() for name in self.texts}
 
+    def tuples(self, count: int | None = None) -> Iterator[tuple[int | str, ...]]:
+        """The first of them, or all, one by one."""
+        columns = self.columns(0, count)
+        text = {name: columns[name].astype(str) for name in self.texts}
+        return zip(*(column.tolist() for column in (columns | text).values()), strict=True)
+
     @property
     def _filler(self) -> int:
         return ord("X" if self.strings == "bitton1983" else "x")

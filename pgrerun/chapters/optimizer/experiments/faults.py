@@ -1,4 +1,6 @@
-"""The faults of 1990, put back into a running server for the length of a transaction."""
+"""The faults of 1990: put back into a running server for the length of a transaction, and compiled
+into Postgres95.
+"""
 
 from collections.abc import Iterator
 
@@ -8,13 +10,17 @@ from pgrerun.chapters.optimizer.experiments.scans import planned_with
 from pgrerun.chapters.optimizer.queries import CLUSTERED, REPORT, SMALL
 from pgrerun.chapters.optimizer.variants import (
     BOTH,
+    BUILDS,
     CONSTANT,
     EXCHANGED,
+    FORBIDDEN,
     JOINS,
+    METHODS,
     NONE,
     SQL,
     UNSET,
 )
+from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 
@@ -67,3 +73,24 @@ def third_query(bed: Testbed) -> Iterator[Row]:
             with variants.fault(connection, fault):
                 for row in variants.alternatives(connection, query, tuple(JOINS)):
                     yield {"fault": fault} | row
+
+
+@experiment(units={"chosen": "yes or no", "cost": ""})
+def joins_of_postgres95(bed: Testbed) -> Iterator[Row]:
+    """How Postgres95 joins the second set's queries by equality, and what each method would cost,
+    with the faults compiled into it.
+
+    A build that isn't there sets all aside: what a fault does is told by a difference.
+    """
+    for fault, build in BUILDS.items():
+        with Backend.of(build) as backend:
+            queries.load_postgres95(backend)
+            joins = {query: queries.join_of_postgres95(query) for query in queries.EQUAL}
+            free = {query: backend.plan(join).partition(",")[0] for query, join in joins.items()}
+            for method in JOINS:
+                others = (flag for other, flag in FORBIDDEN.items() if other != method)
+                with backend.copied(" ".join([*backend.options, *others])) as forced:
+                    for query, join in joins.items():
+                        chosen = METHODS[free[query]] == method
+                        row = {"fault": fault, "query": query, "method": method}
+                        yield row | {"chosen": chosen, "cost": forced.cost(join)}

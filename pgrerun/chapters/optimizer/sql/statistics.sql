@@ -20,6 +20,13 @@ SELECT pg_restore_attribute_stats(
     'null_frac', 0::real, 'avg_width', 4, 'n_distinct', -1::real,
     'histogram_bounds', :'bounds'::text);
 
+-- name: ends_of_postgres95
+INSERT INTO pg_statistic (starelid, staattnum, staop, stalokey, stahikey)
+SELECT c.oid, a.attnum, o.oid, '0'::text, :'greatest'::text
+FROM pg_class c, pg_attribute a, pg_operator o
+WHERE c.relname = :'relation' AND a.attrelid = c.oid AND a.attname = 'unique2'
+AND o.oprname = '<' AND o.oprleft = '23'::oid AND o.oprright = '23'::oid;
+
 -- name: ordered
 SELECT pg_restore_attribute_stats(
     'schemaname', current_schema()::text, 'relname', :'relation',

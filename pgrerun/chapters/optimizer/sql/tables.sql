@@ -64,6 +64,15 @@ SELECT fault, max(method) FILTER (chosen) AS planned,
        max(cost) FILTER (method = 'merge join') AS "merge join"
 FROM third_query GROUP BY fault ORDER BY "nested loop" DESC, fault;
 
+-- name: joins_of_postgres95
+SELECT query, max(p.method) FILTER (p.planned = 'yes') AS "planned in 1990", fault AS faults,
+       max(j.method) FILTER (chosen) AS planned,
+       max(cost) FILTER (j.method = 'nested loop') AS "nested loop",
+       max(cost) FILTER (j.method = 'hash join') AS "hash join",
+       max(cost) FILTER (j.method = 'merge join') AS "merge join"
+FROM joins_of_postgres95 AS j JOIN printed.optimizer_joins AS p USING (query)
+GROUP BY query, fault ORDER BY query, min(j.rowid);
+
 -- name: non_equal
 SELECT engine, join_by AS join, pairs_found AS pairs FROM non_equal_joins;
 

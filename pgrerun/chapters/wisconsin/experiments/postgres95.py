@@ -51,18 +51,14 @@ def load(backend: Backend, tuples: int = SPECIFIED) -> None:
             continue
         source = contenders.population("tenk2" if role == "bprime" else role, tuples, state)
         name = queries.relation(role, state)
-        columns = source.columns(0, tuples // 10 if role == "bprime" else None)
-        text = [
-            [one.decode() for one in column] if column.dtype.kind == "S" else column.tolist()
-            for column in columns.values()
-        ]
         indices = [
             f"CREATE INDEX {name}_{attribute} ON {name} USING btree"
             f" ({attribute}{_operators(backend.release)})"
             for attribute in STATES[state]
         ]
         create = source.create_sql.replace(f" {source.name} ", f" {name} ", 1)
-        backend.load(create, zip(*text, strict=True), *indices)
+        found = source.tuples(tuples // 10 if role == "bprime" else None)
+        backend.load(create, found, *indices)
     backend.run([backend.release.analyze])
 
 
