@@ -174,14 +174,65 @@ def test_the_price_of_a_choice_is_one_where_the_fastest_scan_is_planned():
     assert set(found["planned_scan"].first()) == {variants.SEQUENTIAL}
 
 
-def test_a_wrong_order_costs_what_its_scans_take_longer():
-    told = [row | {"wrong": False} for row in chosen(variants.SEQUENTIAL)]
-    told += [row | {"wrong": True} for row in chosen(variants.INDEX)]
-    timed = list(swept(lambda block: -2))
-    [first, *_] = suggestions.price_of_order(bed_of(timed_scans=timed, told_order=told))
-    assert first["wrong"] / first["right"] == pytest.approx(3.5)
+def told(costs):
+    """Rows of `told_order` of the clustered attribute, by range and order: the costs of the scans.
+
+    Those of the other attribute don't differ.
+    """
+    for layout in queries.ATTRIBUTES:
+        for (wrong, at), given in costs.items():
+            for method, cost in zip(scans.FORCED, given):
+                same = {"layout": layout, "wrong": wrong, "selectivity": at, "method": method}
+                same |= {"chosen": False, "obeyed": True, "rows": 1}
+                yield same | {"cost": cost if layout == queries.CLUSTERED else 1.0}
+
+
+def test_the_range_that_a_wrong_order_harms_most_is_told_by_costs():
+    costs = {
+        (False, 0.01): (10.0, 1.0, 2.0),  # of a sequential scan, an index scan, a bitmap scan
+        (True, 0.01): (10.0, 9.0, 8.0),
+        (False, 0.1): (10.0, 2.0, 3.0),
+        (True, 0.1): (10.0, 90.0, 9.0),
+        (False, 0.9): (10.0, 9.0, 9.5),
+        (True, 0.9): (10.0, 810.0, 11.0),
+    }
+    found = pd.DataFrame(suggestions.misled(bed_of(told_order=told(costs))))
+    found = found[found["layout"] == queries.CLUSTERED].set_index(["choice", "told"])
+    assert found["selectivity"].tolist() == [0.1, 0.1, 0.01, 0.01]
+    assert found["method"].tolist() == [
+        *(variants.INDEX, variants.SEQUENTIAL),
+        *(variants.INDEX, variants.BITMAP),
+    ]
+    right = {key: given for key, given in costs.items() if not key[0]}
     with pytest.raises(CannotMeasure, match="PostgreSQL 18"):
-        list(suggestions.price_of_order(bed_of(timed_scans=timed, told_order=told[:9])))
+        suggestions.misled(bed_of(told_order=told(right)))
+
+
+@pytest.mark.parametrize(
+    ("clustered", "scattered", "milliseconds", "verdict"),
+    [
+        *((20.0, 2.0, 600, "holds"), (20.0, 1.0, 600, "partly"), (1.0, 2.0, 600, "partly")),
+        *((1.0, 1.0, 600, "no effect"), (0.5, 0.5, 600, "reversed")),
+        (20.0, 2.0, 1, "not tested here"),
+    ],
+)
+def test_a_wrong_order_is_judged_without_bitmap_scans(clustered, scattered, milliseconds, verdict):
+    longer = {
+        (queries.CLUSTERED, "without bitmaps"): clustered,
+        (queries.SHUFFLED, "without bitmaps"): scattered,
+        (queries.CLUSTERED, "with bitmaps"): 1.0,
+        (queries.SHUFFLED, "with bitmaps"): 1.0,
+    }
+    asked = {"tuples": 100_000, "milliseconds": milliseconds}
+    found = [
+        {"layout": layout, "choice": choice, "told": told, "block": block, "seconds": seconds}
+        | asked
+        for block in range(7)
+        for (layout, choice), many in longer.items()
+        for told, seconds in (("right", 1.0), ("wrong", many), ("right, again", 1.0))
+        if told != "right, again" or (layout, choice) == (queries.CLUSTERED, "without bitmaps")
+    ]
+    assert word("lai-094", CHAPTER, price_of_order=found) == verdict
 
 
 # ---- the report's queries
@@ -568,6 +619,7 @@ def test_any_attribute_can_be_clustered_on(bed):
 
 def test_a_false_order_is_believed_and_taken_back(bed):
     found = rows_of(bed, suggestions.told_order)
+    assert min(row["selectivity"] for row in found) == 0.01
     planned = [
         [row["method"] for row in found if row["chosen"] and row["wrong"] == wrong]
         for wrong in (False, True)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -43,11 +44,15 @@ def planned_scans(bed: Testbed, relations: Sequence[str] = (REPORT, TIMED)) -> I
 
 
 def planned_with(
-    bed: Testbed, connection: psycopg.Connection, relation: str, layouts: Sequence[str] = (*RIVALS,)
+    bed: Testbed,
+    connection: psycopg.Connection,
+    relation: str,
+    layouts: Sequence[str] = (*RIVALS,),
+    more: Sequence[float] = (),
 ) -> Iterator[Row]:
-    """The same of one relation on a connection, for some layouts."""
+    """The same of one relation on a connection, for some layouts, and at more selectivities."""
     for layout in layouts:
-        for selectivity in queries.steps() if relation == REPORT else timed_at(bed):
+        for selectivity in [*more, *(queries.steps() if relation == REPORT else timed_at(bed))]:
             query = queries.selected(queries.scan_of(bed, relation, layout, selectivity))
             for row in variants.alternatives(connection, query, FORCED):
                 yield {"layout": layout, "selectivity": selectivity} | row
@@ -191,17 +196,23 @@ def timed_scans(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(scan, compared, warmup=0, positive=["seconds"], fixed=True)
 
 
-@experiment(units={"seconds": "s"})
-def cold_scans(bed: Testbed) -> Iterator[Row]:
-    """Time every forced scan once with the relation in neither the buffer pool nor the operating
-    system's cache.
-    """
+@contextmanager
+def forgetful(bed: Testbed) -> Iterator[tuple[psycopg.Connection, Callable[[], object]]]:
+    """A session, and what throws the timed relation out of all caches beside it."""
     server = bed.cluster()
     server.extension("pg_buffercache")
     server.require("files")
     queries.load_scanned(bed, TIMED)
     with variants.session(server) as connection:
-        forget = partial(cold_files.forget_relation, server, connection, TIMED)
+        yield connection, partial(cold_files.forget_relation, server, connection, TIMED)
+
+
+@experiment(units={"seconds": "s"})
+def cold_scans(bed: Testbed) -> Iterator[Row]:
+    """Time every forced scan once with the relation in neither the buffer pool nor the operating
+    system's cache.
+    """
+    with forgetful(bed) as (connection, forget):
 
         def scan(block: Block, layout: str, selectivity: float, method: str) -> dict[str, float]:
             statement = queries.discarded(queries.scan_of(bed, TIMED, layout, selectivity))
