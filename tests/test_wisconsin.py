@@ -345,8 +345,14 @@ def test_what_sums_up_the_printed_column_is_recomputed_from_it(chapter):
 )
 def test_what_an_index_does_for_min_is_read_off_pages(pages, expected):
     touched = zip(("q20", "q23", "q21", "q24"), pages, strict=True)
-    found = [{"query": key, "pages": number} for key, number in touched]
-    assert word("lai-040", "wisconsin", pages_touched=found) == expected
+    none = dict.fromkeys(("temporary_reads", "temporary_writes"), 0)
+    found = [{"query": key, "relation_reads": number} | none for key, number in touched]
+    assert word("lai-040", "wisconsin", ingres_queries=found) == expected
+    # half of the pages are temporaries' of another process
+    halves = [row | {"relation_reads": row["relation_reads"] / 2} for row in found]
+    others = [none | {"temporary_writes": row["relation_reads"]} for row in halves]
+    moved = [row | {"relation_reads": 0} | other for row, other in zip(halves, others, strict=True)]
+    assert word("lai-040", "wisconsin", ingres_queries=halves + moved) == expected
 
 
 @pytest.mark.parametrize(
@@ -373,6 +379,7 @@ def test_times_without_storing_decide(claim, seconds, expected):
         {"memory": "none for data", "scan": "as it chooses", "query": key} | {"seconds": value}
         for key, value in {**dict.fromkeys(queries.BY_KEY, 1.0), **seconds}.items()
     ]
+        ((300, 300, 300, 300), "partly"),
     waited = [row | {"block": block} for block in range(7) for row in waited]
     assert word(claim, "wisconsin", times=found, without_memory=waited) == expected
 
