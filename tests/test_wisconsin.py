@@ -307,10 +307,42 @@ def test_what_is_counted_in_instructions_leaves_no_relation_and_no_tuple(chapter
     assert len(found) == 7 and found["instructions"].min() > 0
     query = "SELECT count(*) FROM pg_class WHERE relname IN ('tmp', 'seen', 'checked')"
     assert chapter.bed.server.fetch(query) == (0,)
-    rows_ = found.to_dict("records")
-    same = [row | {"instructions": 100} for row in rows_]
-    words = [word("lai-041", "wisconsin", instructions=one) for one in (rows_, same)]
-    assert words == ["holds", "no effect"]
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        ((90, 95, 80), "holds"),
+        ((99, 95, 80), "partly"),
+        ((100, 99, 99), "not so"),
+    ],
+)
+def test_what_features_cost_who_does_not_use_them_is_read_off_postgres95(left, expected):
+    without = zip(postgres95.FEATURES, left, strict=True)
+    then = {f"without_{feature}": number for feature, number in without}
+    now = dict.fromkeys(then, 50)  # which mustn't decide
+    found = [
+        {"build": build, "year": year, "query": key, "instructions": 100} | parts
+        for build, year, parts in ((postgres95.BUILD, 1996, then), ("bundled", 2025, now))
+        for key in ("q1", "q9")
+    ]
+    assert word("lai-041", "wisconsin", thirty_years=found) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [
+        ("QueryRewrite'pg_plan", "rules"),
+        ("fmgr_c'ExecMakeFunctionResult", "types"),
+        ("FunctionCall2Coll'_bt_compare", "types"),
+        ("HeapTupleSatisfiesTimeQual'heap_tuple_satisfies", "versions"),
+        ("HeapTupleSatisfiesNow'HeapTupleSatisfiesTimeQual", None),  # counted with its caller
+        ("DefineQueryRewrite'ProcessUtility", None),
+    ],
+)
+def test_a_routine_serves_a_feature(name, feature):
+    found = [one for one, (_, routines) in postgres95.FEATURES.items() if routines.match(name)]
+    assert found == ([feature] if feature else [])
 
 
 @pytest.mark.parametrize(

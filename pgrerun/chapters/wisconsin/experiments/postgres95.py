@@ -41,6 +41,13 @@ YEARS = {
     "cassert-off": 2021,
 }
 """Builds with the years in which their releases came out; cassert-off is of 14."""
+# what serves a feature that a query doesn't use: with all that it calls, of the function manager
+# its own instructions alone, as the operator itself has to be executed anyway
+FEATURES = {
+    "rules": ("inclusive", re.compile("QueryRewrite'")),
+    "types": ("exclusive", re.compile(r"(fmgr(_\w+)?|\w*FunctionCall\w*)'")),
+    "versions": ("inclusive", re.compile("HeapTupleSatisfies\\w*'(?!HeapTupleSatisfies)")),
+}
 BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation, prints a head
 
 
@@ -95,8 +102,10 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
 
     `executor` is what ExecutorRun takes, so neither parsing nor planning, neither making the
     result's relation nor committing. `keeping` stores or prints the tuples that a query found, and
-    `found` is the executor's without it. A query's second execution counts, when caches are filled
-    and pages are in the pool.
+    `found` is the executor's without it. `without_rules`, `without_types` and `without_versions`
+    are what is left of all without looking for rules, calling operators by way of the function
+    manager, and asking whether a version of a tuple is valid. A query's second execution counts,
+    when caches are filled and pages are in the pool.
     """
     work: list[str] = []
     places: dict[int, str] = {}
@@ -119,6 +128,9 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         - profile["inclusive"].where(name.str.match(BEGINNING), 0),
         "keeping": profile["inclusive"].where(name.str.match(KEEPING), 0),
     }
+    for feature, (how, routines) in FEATURES.items():
+        spent = profile[how].where(name.str.match(routines), 0)
+        parts[f"without_{feature}"] = profile["exclusive"] - spent
     sums = pd.DataFrame(parts).groupby(profile["statement"]).sum().astype(int)
     rows = {}
     for place, key in places.items():
@@ -138,6 +150,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         "executor": "instructions",
         "keeping": "instructions",
         "found": "instructions",
+        **{f"without_{feature}": "instructions" for feature in FEATURES},
     }
 )
 def thirty_years(bed: Testbed) -> Iterator[Row]:
