@@ -182,6 +182,7 @@ def test_relations_are_loaded_once_for_a_size(cluster, both):
     assert seen[0] == seen[1] != seen[2]
 
 
+JOINED = ("q12", "q13", "q14", "q9", "q10", "q11")  # with a clustered index, and with none
 SCANS = {"enable_seqscan", "enable_indexscan", "enable_bitmapscan"}
 
 
@@ -372,6 +373,7 @@ def test_what_sums_up_the_printed_column_is_recomputed_from_it(chapter):
     [
         ((300, 3, 300, 300), "not so"),
         ((300, 300, 300, 400), "holds"),
+        ((300, 300, 300, 300), "partly"),
         ((300, 3, 300, 200), "reversed"),
     ],
 )
@@ -411,7 +413,6 @@ def test_times_without_storing_decide(claim, seconds, expected):
         {"memory": "none for data", "scan": "as it chooses", "query": key} | {"seconds": value}
         for key, value in {**dict.fromkeys(queries.BY_KEY, 1.0), **seconds}.items()
     ]
-        ((300, 300, 300, 300), "partly"),
     waited = [row | {"block": block} for block in range(7) for row in waited]
     assert word(claim, "wisconsin", times=found, without_memory=waited) == expected
 
@@ -423,6 +424,9 @@ def test_times_without_storing_decide(claim, seconds, expected):
         ("lai-031", ("q1", "q3"), 9.4, 1.0, "partly"),
         ("lai-031", ("q1", "q3"), 3.0, 9.4, "partly"),
         ("lai-031", ("q1", "q3"), 3.0, 90.0, "partly"),
+        ("lai-034", JOINED, 1.19, 1.19, "holds"),
+        ("lai-034", JOINED, 0.8, 1.19, "partly"),
+        ("lai-034", JOINED, 0.8, 0.1, "reversed"),
         ("lai-035", ("q13", "q16"), 1.39, 1.39, "holds"),
         ("lai-035", ("q13", "q16"), 0.7, 1.39, "partly"),
         ("lai-035", ("q13", "q16"), 0.7, 0.1, "reversed"),
@@ -430,7 +434,9 @@ def test_times_without_storing_decide(claim, seconds, expected):
 )
 def test_an_index_is_judged_with_memory_and_without(claim, pair, in_memory, waited, expected):
     def both(value, **factors):
-        rows_ = [{"query": pair[0], "seconds": value}, {"query": pair[1], "seconds": 1.0}]
+        half = len(pair) // 2
+        seconds = zip(pair, [value] * half + [1.0] * half, strict=True)
+        rows_ = [{"query": query, "seconds": took} for query, took in seconds]
         return [row | factors | {"block": block} for block in range(7) for row in rows_]
 
     times = both(in_memory, engine="PostgreSQL", stored=False)
