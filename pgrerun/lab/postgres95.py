@@ -11,12 +11,15 @@ import getpass
 import os
 import re
 import shutil
+import struct
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,12 +29,20 @@ from pgrerun.lab.instruments import callgrind, symbols
 from pgrerun.lab.server import builds, bundled, private
 
 PAGES = ["statement", "file", "reads", "writes", "flushes"]
+REQUESTS = ["statement", "file", "page", "kind"]
+PAGE = 8192
 BUNDLED = "bundled"
 _DATABASE = "template1"
 _PATIENCE = 3600  # seconds; Postgres95 can fail over and over while it undoes a failed statement
+_COPYING = 60  # seconds
+# a page of Postgres95: where its header ends and line pointers begin, of 13 bits place, 6 bits
+# state and 13 bits length each
+_POINTERS, _POINTER, _USED = 8, struct.Struct("<I"), 1
 _BLOCK = 4096  # bytes that the C library reads at a time from a pipe
 _COMMAND = ("StartTransactionCommand", "{}", "CommitTransactionCommand")
 _CALL = re.compile(r"(\w+)\((\d+)<(.*?)>(?:\(deleted\))?.*\) += (-?\d+)")
+# what a seek reaches is what it returns, or of 32 bits what it fills in
+_SOUGHT = re.compile(r"lseek\((\d+)<(?:.*\[(\d+)\].*\) += 0|.*\) += (\d+))")
 _VALUE = re.compile(r'\t *\d+: (\w+) = "(.*)"\t\(typeid = ')
 _NODE = re.compile(
     r"^[->\s\d:=(\"]*([A-Z][A-Za-z]+(?: [A-Z][a-z]+)*)(?= on | using |  ?\(|\s*$)", re.M
@@ -183,24 +194,27 @@ class Backend:
                 path.unlink()
         return pd.concat(frames, ignore_index=True)[callgrind.COLUMNS]
 
-    def pages(self, statements: Sequence[str]) -> pd.DataFrame:
-        """Reads, writes and flushes of each statement by file, as the operating system is asked.
+    def requests(self, statements: Sequence[str], seeks: bool = True) -> pd.DataFrame:
+        """What `pages` counts, one by one in their order: `REQUESTS`, kind as its columns.
 
-        A page each, except of sorts. Columns: `PAGES`; file is a relation's name, "sort" for files
-        of sorts. What the backend does before the first and after the last statement isn't told.
-        CannotMeasure without strace.
+        page is a number within the file, of Postgres95, if its seeks are listed as well.
         """
         if not shutil.which("strace"):
             raise CannotMeasure("strace", "System calls can't be listed: strace isn't installed.")
         out = self.scratch / f"strace-{uuid.uuid4().hex[:12]}"
-        traced = "trace=" + ",".join(_KINDS)
+        traced = "trace=" + ",".join([*_KINDS, *(("lseek", "_llseek") if seeks else ())])
         self._backend(
             statements, "strace", "-f", "-y", "-qq", "-s", "0", "-e", traced, "-o", str(out)
         )
         begins = {sum(map(_blocks, statements[:i])): i for i in range(len(statements))}
         blocks, number = 0, -1
-        rows = []
+        rows: list[tuple[int, str, int, str]] = []
+        at: dict[str, int] = {}  # of each open file, where it stands
         for line in out.read_text(errors="replace").splitlines():
+            if "lseek(" in line:
+                if sought := _SOUGHT.search(line):
+                    at[sought[1]] = int(sought[2] or sought[3])
+                continue
             call = _CALL.search(line)
             if not call or call[2] in ("1", "2"):
                 continue
@@ -208,11 +222,67 @@ class Backend:
                 number = begins.get(blocks, number) if call[4] != "0" else -1
                 blocks += 1
             elif number >= 0 and (call[4] != "0" or _KINDS[call[1]] == "flushes"):
-                rows.append((number, _file(call[3]), _KINDS[call[1]]))
+                page = at.get(call[2], 0) // PAGE
+                rows.append((number, _file(call[3]), page, _KINDS[call[1]]))
+            at[call[2]] = at.get(call[2], 0) + max(int(call[4]), 0)
         out.unlink()
-        found = pd.DataFrame(rows, columns=["statement", "file", "kind"])
+        return pd.DataFrame(rows, columns=REQUESTS)
+
+    def pages(self, statements: Sequence[str]) -> pd.DataFrame:
+        """Reads, writes and flushes of each statement by file, as the operating system is asked.
+
+        A page each, except of sorts. Columns: `PAGES`; file is a relation's name, "sort" for files
+        of sorts. What the backend does before the first and after the last statement isn't told.
+        CannotMeasure without strace.
+        """
+        found = self.requests(statements, seeks=False)
         counted = found.groupby(["statement", "file", "kind"]).size().unstack(fill_value=0)
         return counted.reindex(columns=PAGES[2:], fill_value=0).reset_index()[PAGES]
+
+    def killed(self, statements: Sequence[str], relation: str, tuples: int) -> list[list[str]]:
+        """Kill a backend that has run these statements, and then, to show that it has, copied a
+        relation of so many tuples to a file: these. ServerError if they don't come.
+        """
+        seen = self.scratch / f"seen-{uuid.uuid4().hex[:12]}"
+        lines = [*statements, f"copy {relation} to '{seen}'"]
+        nothing = subprocess.DEVNULL
+        with subprocess.Popen(
+            self._words(),
+            stdin=subprocess.PIPE,
+            stdout=nothing,
+            stderr=nothing,
+            **self._surroundings(),
+        ) as backend:
+            assert backend.stdin
+            try:
+                backend.stdin.write("".join(f"{line}\n" for line in lines).encode())
+                backend.stdin.flush()
+                for line in lines:
+                    statement_log.log_statement(line)
+                end = time.monotonic() + _COPYING
+                while not seen.exists() or seen.read_text().count("\n") < tuples:
+                    if backend.poll() is not None or time.monotonic() > end:
+                        raise ServerError(f"{self.release.name} didn't copy {relation}.")
+                    time.sleep(0.01)
+            finally:
+                backend.kill()
+        found = [line.split("\t") for line in seen.read_text().splitlines()]
+        seen.unlink()
+        return found
+
+    def file(self, relation: str) -> Path:
+        """Where a relation lies."""
+        [found] = [path for path in self.data.rglob(relation) if path.parent.name == _DATABASE]
+        return found
+
+    def versions(self, relation: str) -> int:
+        """How many versions of tuples lie in a relation's file, valid or not; of Postgres95."""
+        data, number = self.file(relation).read_bytes(), 0
+        for start in range(0, len(data), PAGE):
+            [lower] = struct.unpack_from("<H", data, start)
+            pointers = range(start + _POINTERS, start + max(lower, _POINTERS), _POINTER.size)
+            number += sum(_POINTER.unpack_from(data, at)[0] >> 13 & 63 == _USED for at in pointers)
+        return number
 
     @contextmanager
     def copied(self, options: str = "") -> Iterator["Backend"]:
@@ -284,18 +354,21 @@ class Backend:
         # the parser would read what fills a block up, which instructions would tell
         whole = "strace" in under
         lines = [one.ljust(whole * (_blocks(one) * _BLOCK - 1)) + "\n" for one in statements]
+        return self._execute([*under, *self._words()], "".join(lines))
+
+    def _words(self) -> list[str]:
+        """The command that is a backend."""
         quiet = ("-Q",) if self.release.number < (7, 1) else ()
         data = ("-D", str(self.data)) if self.release.number >= (6,) else ()
-        words = [
-            *under,
-            self._program("postgres"),
-            *self.release.mode,
-            *quiet,
-            *self.options,
-            *data,
-            _DATABASE,
-        ]
-        return self._execute(words, "".join(lines))
+        program = self._program("postgres")
+        return [program, *self.release.mode, *quiet, *self.options, *data, _DATABASE]
+
+    def _surroundings(self) -> dict[str, Any]:
+        """In what surroundings its programs run, and as who."""
+        place = {"PGDATA": str(self.data), "HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
+        place |= {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
+        place |= {"USER": self._who.name} if self._who else {}
+        return {"env": place, "cwd": self.scratch, **private.drop(self._who)}
 
     def _program(self, name: str) -> str:
         """Where the account can run it; before 7.4 a program isn't asked for its version."""
@@ -303,18 +376,13 @@ class Backend:
         return str(private.reachable(path, self._who) if self.release.number >= (7, 4) else path)
 
     def _execute(self, words: Sequence[str], input: str = "") -> subprocess.CompletedProcess[str]:
-        place = {"PGDATA": str(self.data), "HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
-        place |= {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
-        place |= {"USER": self._who.name} if self._who else {}
         done = subprocess.run(
             ["timeout", str(_PATIENCE), *words],
             input=input,
             capture_output=True,
             text=True,
             errors="replace",
-            env=place,
-            cwd=self.scratch,
-            **private.drop(self._who),
+            **self._surroundings(),
         )
         failed = re.search(r"\b(WARN|ERROR|FATAL)\b.*", done.stderr)
         if failed or done.returncode:

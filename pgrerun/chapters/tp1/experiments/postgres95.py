@@ -7,7 +7,9 @@ operating system was asked for, in pages of 8 kB; the report's are requests to t
 the operating system's own cache may have kept some reads.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 
 import pandas as pd
 
@@ -52,6 +54,7 @@ def postgres95_ladder(bed: Testbed) -> Iterator[Row]:
 
 
 def ladder(count: int, branches: int, seed: int = 1) -> Iterator[Row]:
+_SMALL = DebitCredit(10, 100, 1000)
     """The rows of so many transactions on a bank of so many branches."""
     bank = DebitCredit(branches, 10 * branches, 10 * branches)
     with Backend.of(BUILD) as loaded:
@@ -110,28 +113,29 @@ def _pages_of(backend: Backend) -> dict[str, int]:
     }
 
 
-@experiment(units={"balance": "", "writes": "pages"})
+@experiment(units={"balance": "", "versions": "versions"})
 def postgres95_crash(bed: Testbed) -> Iterator[Row]:
-    """What is left of a transaction whose backend ends before its end, when its pages are written.
+    """What is left of a transaction whose backend is killed before its end.
 
-    `when` is before, open or after; `balance` the sum of all balances, as seen from within the
-    transaction or by a backend without it; `writes` those of the relation's pages by then. A pool
-    of sixteen pages and a scan push the changed pages out. Nothing repairs them.
+    `when` is before, open (as it was killed) or after the next backend has looked; `balance` the
+    sum of all balances, as that transaction or the backend without it sees them; `versions` those
+    that lie in the relation's file by then, and `bytes` a digest of it. A pool of sixteen pages and
+    a scan push the changed pages out.
     """
     change = "UPDATE account SET balance = account.balance + 10.0 WHERE account.aid = 7"
     look = "SELECT sum(account.balance) AS found FROM account"
     with Backend.of(BUILD, f"-B {POOL_1990}") as backend:
-        load_bank(backend, DebitCredit(10, 100, 1000))
-        for when, work in (
-            ("before", [look]),
-            ("open", ["BEGIN", change, look]),
-            ("after", [look]),
-        ):
-            with backend.copied() as own:
-                seen = own.run(work)[-1][0]["found"]
-            found = backend.pages(work)
-            written = int(found[found["file"] == "account"]["writes"].sum())
-            yield {"when": when, "balance": float(seen), "writes": written}
+        load_bank(backend, _SMALL)
+
+        def row(when: str, balance: float) -> Row:
+            digest = hashlib.sha256(backend.file("account").read_bytes()).hexdigest()
+            versions = backend.versions("account")
+            return {"when": when, "balance": balance, "versions": versions, "bytes": digest}
+
+        yield row("before", float(backend.run([look])[0][0]["found"]))
+        seen = backend.killed(["BEGIN", change, look], "account", _SMALL.accounts)
+        yield row("open", sum(float(balance) for _, balance, _ in seen))
+        yield row("after", float(backend.run([look])[0][0]["found"]))
 
 
 LOOKED_UP = {
@@ -146,7 +150,6 @@ LOOKED_UP = {
     "pg_type": "oid",
 }
 """The catalogs that a first transaction reads, and a field by which each is looked up."""
-_SMALL = DebitCredit(10, 100, 1000)
 
 
 @experiment(
