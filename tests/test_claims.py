@@ -78,7 +78,6 @@ def test_each_chapter_has_a_few_headlines():
 
 
 PRINTED = {
-    "lai-045": {"reads": (11.86,) * 2, "writes": (13.79,) * 2},
     "lai-046": {"throughput": (2 / (0.893 / 0.699),) * 2, "processor": (58 / 42,) * 2},
     "lai-047": {"": (1.21 / 0.893,) * 2},
     "lai-048": {"": (100 / 80,) * 2},

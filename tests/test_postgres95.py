@@ -147,6 +147,22 @@ def test_postgres95_forces_a_transaction_and_undoes_none() -> None:
     assert states["before"]["balance"] == states["after"]["balance"] != states["open"]["balance"]
 
 
+@needs_postgres95
+@needs_strace
+def test_a_request_names_its_page_and_a_file_tells_its_versions() -> None:
+    bank = DebitCredit(20, 200, 2000)
+    with Backend.of(tp1.BUILD, "-B 16") as backend:
+        profiling.load_bank(backend, bank)
+        pages = backend.file("account").stat().st_size // 8192
+        assert pages > 16
+        found = backend.requests(["SELECT sum(account.balance) AS found FROM account"])
+        read = found[(found["file"] == "account") & (found["kind"] == "reads")]
+        assert read["page"].tolist() == list(range(pages))
+        told = tp1.session(backend, bank, 5, seed=1)
+        assert 0 < told["reads_anew"] <= told["reads"] and told["writes"] > 0
+        assert told["left_to_vacuum"] == 3  # none of which has been taken away
+
+
 def test_the_bank_of_a_build_is_the_report_s() -> None:
     found = profiling.transactions(3, 1, DebitCredit(10, 100, 1000))
     assert {(len(one), one[0], one[-1]) for one in found} == {(7, "BEGIN", "END")}

@@ -2,7 +2,8 @@
 
 It has no log but of the transactions' status, and forces a transaction's pages before it commits,
 unless it is told that main memory is stable: the switch that the report added (3.2.2). Its
-replacement routine appends to the last page, as the report left it. What is counted is what the
+replacement routine appends to the last page, as the report left it; two builds look for room at
+random pages before, as the report found it. What is counted is what the
 operating system was asked for, in pages of 8 kB; the report's are requests to the disk, from which
 the operating system's own cache may have kept some reads.
 """
@@ -14,11 +15,17 @@ from contextlib import ExitStack
 import pandas as pd
 
 from pgrerun.chapters.profiling.experiments.postgres95 import load_bank, transactions
-from pgrerun.chapters.tp1.variants import INDEXES, POOL_1990, POOL_ENLARGED, RELATIONS
+from pgrerun.chapters.tp1.variants import (
+    INDEXES,
+    POOL_1990,
+    POOL_ENLARGED,
+    RELATIONS,
+    REPORT_BATCH,
+)
 from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.relations.debit_credit import DebitCredit
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
 ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
@@ -28,6 +35,19 @@ RUNGS = {
     STABLE: ("stable", POOL_ENLARGED, " -S"),
 }
 """Rung to the report's stage, pages of the pool, and what the backend is told."""
+FIRST, LOOKED, APPENDED = "first stage", "random looks", "appended"
+PLACED = {
+    FIRST: ("postgres95-first-stage", POOL_1990, ""),
+    LOOKED: ("postgres95-random-looks", POOL_ENLARGED, ""),
+    APPENDED: (BUILD, POOL_ENLARGED, ""),
+}
+"""How a replacement finds its place to the build, pages of the pool, and what the backend is told.
+
+The first stage looks at three random pages and then appends a page of its own; random looks append
+to the last page.
+"""
+REPLACED = ("branch", "teller", "account")
+SEEDS = 7  # of the keys
 # of transactions, of the times of their ends, and of the identifiers to be given out next
 STATUS = ("pg_log", "pg_time", "pg_variable")
 KINDS = dict.fromkeys(RELATIONS, "relation") | dict.fromkeys(INDEXES, "index")
@@ -79,6 +99,95 @@ _SMALL = DebitCredit(10, 100, 1000)
                     "writes": row.writes,
                     "flushes": row.flushes,
                 }
+
+
+@experiment(units={"reads": "pages/transaction", "writes": "pages/transaction"})
+def postgres95_steady(bed: Testbed) -> Iterator[Row]:
+    """Pages of a steady transaction on the later two rungs, with other keys in each block.
+
+    So many transactions as the report ran together, after those that fill pool and caches.
+    """
+    rungs = {rung: (BUILD, *RUNGS[rung][1:]) for rung in (ENLARGED, STABLE)}
+    yield from _sessions(bed, rungs, ("reads", "writes"))
+
+
+PLACING = {
+    "reads": "pages/transaction",
+    "reads_anew": "pages/transaction",
+    "writes": "pages/transaction",
+    "growth": "pages/transaction",
+    "left_to_vacuum": "versions/transaction",
+}
+
+
+@experiment(units=PLACING)
+def postgres95_looks(bed: Testbed) -> Iterator[Row]:
+    """What random looks for room take and save, and what the report's first stage took.
+
+    `reads_anew` are reads of pages that neither the transaction nor the one before had asked for:
+    the others any cache of an operating system still has. Keys and looks are others in each block.
+    `growth` is that of the three relations whose tuples are replaced, `left_to_vacuum` versions in
+    them that are no longer valid.
+    """
+    yield from _sessions(bed, PLACED, tuple(PLACING))
+
+
+def _sessions(
+    bed: Testbed, rungs: Mapping[str, tuple[str, int, str]], metrics: tuple[str, ...]
+) -> Iterator[Row]:
+    bank = DebitCredit.report(bed.parameters.scale)
+    count = min(REPORT_BATCH, 10 * bed.parameters.counted)
+    with ExitStack() as opened:
+        loaded: dict[str, Backend] = {}
+        for build, _, _ in rungs.values():
+            if build not in loaded:
+                loaded[build] = opened.enter_context(Backend.of(build))
+                load_bank(loaded[build], bank)
+                loaded[build].run([loaded[build].release.analyze])
+
+        def measure(block: Block, rung: str) -> dict[str, float]:
+            build, buffers, told = rungs[rung]
+            with loaded[build].copied(f"-B {buffers}{told}") as backend:
+                found = session(backend, bank, count, block.seed)
+            return {name: found[name] for name in metrics}
+
+        yield from bed.compare(measure, {"rung": list(rungs)}, pairs=SEEDS, warmup=0, fixed=True)
+
+
+def session(backend: Backend, bank: DebitCredit, count: int, seed: int) -> dict[str, float]:
+    """Metrics as `PLACING` of so many transactions of a session, after the first `WARM` ones.
+
+    What grows and what is left is of all of them.
+    """
+    every = WARM + count
+    before = _pages_of(backend)
+    found = backend.requests(sum(transactions(every, seed, bank), []))
+    after = _pages_of(backend)
+    found["transaction"] = found["statement"] // len(_COMMANDS)
+    steady = found[found["transaction"] >= WARM]
+    asked = steady["kind"].value_counts()
+    left = sum(backend.versions(name) - bank.tuples[name] for name in REPLACED)
+    return {
+        "reads": int(asked.get("reads", 0)) / count,
+        "reads_anew": anew(found, WARM) / count,
+        "writes": int(asked.get("writes", 0)) / count,
+        "growth": sum(after[name] - before[name] for name in REPLACED) / every,
+        "left_to_vacuum": left / every,
+    }
+
+
+def anew(requests: pd.DataFrame, since: int) -> int:
+    """Reads of pages for which neither their transaction nor the one before has asked."""
+    last: dict[tuple[str, int], int] = {}
+    number = 0
+    for one in requests.itertuples(index=False):
+        if one.kind == "flushes":
+            continue
+        page = (one.file, one.page)
+        known = last.get(page, -2) >= one.transaction - 1
+        number += one.kind == "reads" and one.transaction >= since and not known
+        last[page] = one.transaction
+    return number
 
 
 def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:
