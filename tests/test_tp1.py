@@ -104,6 +104,7 @@ def test_a_catalog_gets_an_index_that_is_counted(bed):
 def test_postgres95_plans_queries_alone(bed):
     rows = pd.DataFrame(list(postgres95.postgres95_planning(bed)))
     assert len(rows) == 5 and (rows["planned"] == 1).all() and rows["looked_up"].min() > 1
+    assert rows["scans"].max() > 0
 
 
 @pytest.mark.parametrize("clients", [2, 8])
@@ -302,6 +303,36 @@ def test_a_read_counts_anew_unless_its_transaction_or_the_one_before_asked_for_t
     ]
     found = pd.DataFrame(asked, columns=["transaction", "file", "page", "kind"])
     assert postgres95.anew(found, 0) == 4 and postgres95.anew(found, 1) == 3
+
+
+@pytest.mark.parametrize(
+    ("eighty", "unindexed", "scans", "said"),
+    [
+        (90, ["pg_operator", "pg_amop"], 3, "holds"),
+        (40, ["pg_operator", "pg_amop"], 3, "partly"),
+        (90, ["pg_operator"], 0, "partly"),
+        (40, [], 0, "not so"),
+    ],
+)
+def test_a_catalog_without_an_index_is_scanned_if_any_page_of_it_is_read(
+    eighty, unindexed, scans, said
+):
+    catalogs = ["pg_operator", "pg_amop", "pg_class", "pg_attribute", "pg_user"]
+    first = {"rung": postgres95.ALONE, "transaction": 0, "steady": False, "command": "retrieve"}
+    first |= {"kind": "catalog", "writes": 0, "flushes": 0}
+    read = dict.fromkeys(catalogs[:-1], 1) | {"pg_attribute": eighty}
+    ladder = [first | {"file": name, "reads": pages} for name, pages in read.items()]
+    sizes = [
+        {"file": name, "kind": "catalog", "index": False, "pages": 9}
+        | {"indexed": name not in [*unindexed, "pg_user"]}  # which no transaction reads
+        for name in catalogs
+    ]
+    planning = [{"command": "retrieve", "planned": 1, "looked_up": 9, "scans": scans}]
+    tables = {"postgres95_sizes": sizes, "postgres95_planning": planning}
+    found = judged("lai-050", "tp1", postgres95_ladder=ladder, **tables)
+    assert str(found.verdict) == said
+    named = [found.evidence[f"{one} is among them"] for one in ("pg_operator", "pg_attribute")]
+    assert [part.value for part in named] == ["pg_operator" in unindexed, False]
 
 
 def _ladder(reads: int, flushes: int) -> list[dict[str, object]]:

@@ -54,6 +54,7 @@ KINDS = dict.fromkeys(RELATIONS, "relation") | dict.fromkeys(INDEXES, "index")
 KINDS |= dict.fromkeys(STATUS, "status")
 WARM = 20
 """Transactions before those that are counted as the steady state."""
+_SMALL = DebitCredit(10, 100, 1000)
 _COMMANDS = ("begin", "retrieve", "account", "teller", "branch", "history", "end")
 
 
@@ -74,7 +75,6 @@ def postgres95_ladder(bed: Testbed) -> Iterator[Row]:
 
 
 def ladder(count: int, branches: int, seed: int = 1) -> Iterator[Row]:
-_SMALL = DebitCredit(10, 100, 1000)
     """The rows of so many transactions on a bank of so many branches."""
     bank = DebitCredit(branches, 10 * branches, 10 * branches)
     with Backend.of(BUILD) as loaded:
@@ -199,17 +199,26 @@ def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:
 
 @experiment(units={"pages": "pages"})
 def postgres95_sizes(bed: Testbed) -> Iterator[Row]:
-    """Pages of the catalogs of a fresh database, and of the bank as the report has it."""
+    """Pages of the catalogs of a fresh database, and of the bank as the report has it.
+
+    `indexed` is a catalog that has an index; another can only be scanned.
+    """
     with Backend.of(BUILD) as backend:
         fresh = _pages_of(backend)
+        rows = backend.run([_INDEXED])[0]
+        indexed = {row["relname"] for row in rows}
         load_bank(backend, DebitCredit.report())
         for file, number in (_pages_of(backend) | fresh).items():
             yield {
                 "file": file,
                 "kind": kind(file),
                 "index": file.endswith("ind") or file in INDEXES,
+                "indexed": file in indexed,
                 "pages": number,
             }
+
+
+_INDEXED = "SELECT pg_class.relname FROM pg_class, pg_index WHERE pg_class.oid = pg_index.indrelid"
 
 
 def _pages_of(backend: Backend) -> dict[str, int]:
@@ -306,16 +315,27 @@ def _reads(loaded: Backend, work: list[str]) -> "pd.Series[int]":
         return own.pages(work).groupby("file")["reads"].sum()
 
 
-@experiment(units={"planned": "calls", "looked_up": "calls"})
+# the executor's routines that scan what a query is about
+_OF_RELATIONS = ("ExecBeginScan", "ExecOpenScanR", "ExecSort", "ExecMaterial")
+
+
+@experiment(units={"planned": "calls", "looked_up": "calls", "scans": "calls"})
 def postgres95_planning(bed: Testbed) -> Iterator[Row]:
-    """Calls of the planner and of look-ups in catalogs for each query of a first transaction."""
+    """Calls of the planner, of look-ups in catalogs, and of sequential scans of catalogs.
+
+    For each query of a first transaction.
+    """
     [work] = transactions(1, 1, _SMALL)
     with Backend.of(BUILD) as backend:
         load_bank(backend, _SMALL)
-        found = backend.instructions(work)
-    calls = found.pivot_table("calls", "statement", "function", "sum", 0)
+        found = backend.instructions(work, callers=1)
+    names = found["function"].str.split("'")
+    found["routine"], executing = names.str[0], names.str[1].isin(_OF_RELATIONS)
+    kept = found[~(executing & (found["routine"] == "heap_beginscan"))]
+    calls = kept.pivot_table("calls", "statement", "routine", "sum", 0)
     for place in range(1, len(_COMMANDS) - 1):
         counts = {"planned": "planner", "looked_up": "SearchSysCache"}
+        counts |= {"scans": "heap_beginscan"}
         row = {name: int(calls.at[place, routine]) for name, routine in counts.items()}
         yield {"command": _COMMANDS[place]} | row
 
