@@ -104,8 +104,8 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
     result's relation nor committing. `keeping` stores or prints the tuples that a query found, and
     `found` is the executor's without it. `without_rules`, `without_types` and `without_versions`
     are what is left of all without looking for rules, calling operators by way of the function
-    manager, and asking whether a version of a tuple is valid. A query's second execution counts,
-    when caches are filled and pages are in the pool.
+    manager, and asking whether a version of a tuple is valid; `without_features` without any of
+    these. A query's second execution counts, when caches are filled and pages are in the pool.
     """
     work: list[str] = []
     places: dict[int, str] = {}
@@ -128,9 +128,11 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         - profile["inclusive"].where(name.str.match(BEGINNING), 0),
         "keeping": profile["inclusive"].where(name.str.match(KEEPING), 0),
     }
+    parts["without_features"] = profile["exclusive"]
     for feature, (how, routines) in FEATURES.items():
         spent = profile[how].where(name.str.match(routines), 0)
         parts[f"without_{feature}"] = profile["exclusive"] - spent
+        parts["without_features"] = parts["without_features"] - spent
     sums = pd.DataFrame(parts).groupby(profile["statement"]).sum().astype(int)
     rows = {}
     for place, key in places.items():
@@ -150,7 +152,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         "executor": "instructions",
         "keeping": "instructions",
         "found": "instructions",
-        **{f"without_{feature}": "instructions" for feature in FEATURES},
+        **{f"without_{feature}": "instructions" for feature in (*FEATURES, "features")},
     }
 )
 def thirty_years(bed: Testbed) -> Iterator[Row]:
