@@ -28,8 +28,8 @@ with open(os.environ["INGRES_COUNTERS"], "a") as file:
         line = {"command": number, "quel": command or "", "rows": [rows] if rows else [],
             "errors": ["2100"] if "foo" in (command or "") else [], "processes": [{
                 "process": "decomp70", "instructions": len(command or ""), "reads": 3, **zero,
-                "calls": {"read": 3}, "routines": {"getsymbol": [5, 1, 7, 2]}, "pages": {"parts":
-                {"reads": 3, "pages_read": 2, "writes": 0, "pages_written": 0}}}]}
+                "calls": {"read": 3}, "routines": {"getsymbol": [5, 1, 7, 2, 1, 3]}, "pages": {
+                "parts": {"reads": 3, "pages_read": 2, "writes": 0, "pages_written": 0}}}]}
         if "--requests" in sys.argv:
             line["requests"] = [["decomp70", "r", "parts", 1]]
         file.write(json.dumps(line) + "\\n")

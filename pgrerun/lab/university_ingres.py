@@ -14,8 +14,9 @@ PDP-11 gives a folder with one program, `bin/ingres-run`, of this protocol:
 - To FILE it appends a line of JSON for each command, and first one for the start:
   {"command": 1, "quel": "retrieve ...", "errors": ["2100"], "rows": ["|   1|abc |"],
   "processes": [{"process": "parser", "instructions": 67794, "reads": 5, ..., "calls":
-  {"lseek": 5}, "routines": {"getsymbol": [3471, 21, 4550, 63]}, "pages": {"parts": {"reads": 3,
-  "pages_read": 2, "writes": 0, "pages_written": 0}}}], "requests": [["parser", "r", "parts", 0]]}.
+  {"lseek": 5}, "routines": {"getsymbol": [3471, 21, 4550, 63, 42, 7]}, "pages": {"parts":
+  {"reads": 3, "pages_read": 2, "writes": 0, "pages_written": 0}}}],
+  "requests": [["parser", "r", "parts", 0]]}.
   `errors` are the numbers of INGRES's messages; `rows` the tuples as printed. Of a process:
   instructions of the user's mode, system calls by name (`calls`), those that read and write files,
   pipes ("messages") and the terminal by kind, per routine the numbers of `Routine`, and per
@@ -78,13 +79,16 @@ class Pages:
 @dataclass(frozen=True)
 class Routine:
     """Of one routine: instructions of its own, times it was entered, instructions with all that it
-    called (of calls that have ended), and conditional branches that weren't taken.
+    called (of calls that have ended), conditional branches that weren't taken and that were, and
+    how many there are in its code.
     """
 
     instructions: int
     calls: int
     inclusive: int
     failed_branches: int
+    taken_branches: int
+    branches: int
 
 
 @dataclass(frozen=True)

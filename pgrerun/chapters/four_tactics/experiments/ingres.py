@@ -72,13 +72,15 @@ def ingres_benchmark(bed: Testbed) -> Iterator[Row]:
         "inclusive": "instructions",
         "calls": "calls",
         "failed_branches": "branches",
+        "taken_branches": "branches",
+        "branches": "branches",
     }
 )
 def ingres_routines(bed: Testbed) -> Iterator[Row]:
     """The same commands, and scans at sizes whose differences are a tuple's, one row a routine.
 
-    Its own instructions, those with all that it calls (of calls that have ended), its calls, and
-    its conditional branches that weren't taken.
+    Its own instructions, those with all that it calls (of calls that have ended), its calls, its
+    conditional branches that weren't taken and that were, and how many there are in its code.
     """
     for separate in (False, True):
         with UniversityIngres(separate=separate) as ingres:
@@ -166,6 +168,8 @@ def _routines(factors: Row, command: Command) -> Iterator[Row]:
                 "inclusive": routine.inclusive,
                 "calls": routine.calls,
                 "failed_branches": routine.failed_branches,
+                "taken_branches": routine.taken_branches,
+                "branches": routine.branches,
             }
 
 
