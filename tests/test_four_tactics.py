@@ -124,15 +124,23 @@ def test_catalogs_explain_a_gain_if_who_gains_reads_them_more_than_data(of_a, of
 
 
 @pytest.mark.parametrize(
-    ("of_h", "others", "expected"),
-    [(319, 319, "holds"), (430, 200, "partly"), (100, 100, "different now")],
+    ("own", "saving", "size", "expected"),
+    [
+        *((319, 0, 1, "holds"), (319, 0, 1000, "holds"), (319, 160, 1, "partly")),
+        *((160, 160, 1, "partly"), (100, 0, 1, "different now"), (400, 160, 1, "different now")),
+    ],
 )
-def test_two_routines_are_judged_with_query_h_and_without_it(of_h, others, expected):
+def test_two_routines_are_weighed_by_print_with_saving_registers_and_without(
+    own, saving, size, expected
+):
     rows = [
-        routine("getsymbol", of_h, query="h"),
-        routine("scan", 1000 - of_h, query="h"),
-        routine("interpret", others),
-        routine("scan", 1000 - others),
+        routine(name, many * size * (1 if query == "h" else 2), calls=10, query=query)
+        for query in "hc"  # however many instructions a query has
+        for name, many in (
+            ("getsymbol", own),
+            ("csv", saving),
+            ("scan", 1000 - own - saving),
+        )
     ]
     assert word("ston-023", "four_tactics", ingres_routines=rows) == expected
 
