@@ -44,6 +44,7 @@ def run(bed, name, **changed):
 
 def process(query, name, instructions, tuples=1, **more):
     factors = {"query": query, "tuples": tuples, "organization": "heap", "processes": "together"}
+    factors["fillfactor"] = 100
     return factors | {"process": name, "instructions": instructions, "reads": 1} | more
 
 
@@ -525,3 +526,30 @@ def test_a_bare_system_is_held_against_the_estimate(switch, message, expected):
     counts = {"switch": switch, "message": message}
     rows = [{"what": what, "instructions": count} for what, count in counts.items()]
     assert word("ston-049", "four_tactics", bare_costs=rows) == expected
+
+
+def hashed(**ratios):
+    """Rows of `ingres_benchmark`: reads and instructions of hash over ISAM, for either fill."""
+    rows = []
+    for query, fills in ratios.items():
+        rows.append(process(query, "decomp70", 100, reads=100) | {"organization": "isam"})
+        for fillfactor, (reads, instructions) in zip((50, 100), fills):
+            rows.append(process(query, "decomp70", 100 * instructions, reads=100 * reads))
+            rows[-1] |= {"organization": "hash", "fillfactor": fillfactor}
+    return rows
+
+
+ALIKE, OTHER, EITHER = ((1, 1), (1.2, 0.9)), ((2, 2), (0.5, 3)), ((2, 2), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        *(({"e": ALIKE, "f": ALIKE}, "holds"), ({"e": OTHER, "f": OTHER}, "not so")),
+        *(({"e": ALIKE, "f": OTHER}, "partly"), ({"e": ALIKE, "f": OTHER, "g": EITHER}, "partly")),
+        *(({"e": ALIKE, "g": EITHER}, "inconclusive"), ({"g": EITHER}, "inconclusive")),
+        ({"e": ALIKE, "h": OTHER}, "holds"),  # another plan than in print
+    ],
+)
+def test_hash_is_held_against_isam_however_its_pages_are_filled(ratios, expected):
+    assert word("ston-047", "four_tactics", ingres_benchmark=hashed(**ratios)) == expected
