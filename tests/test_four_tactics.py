@@ -442,6 +442,34 @@ def test_processor_time_on_the_kernels_files_is_held_against_a_tenth_more(small,
     assert word("ston-035", "four_tactics", file_systems=rows) == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "worker", "expected"),
+    [
+        *((0.5, 1.0, "holds"), (0.5, 0.5, "partly"), (1.0, 1.0, "partly")),
+        *((1.0, 0.5, "not so"), (2.0, 0.5, "not so")),
+    ],
+)
+def test_fetching_ahead_is_asked_of_the_kernel_and_of_processes_that_wait(told, worker, expected):
+    common = [{"block": block, "left_out": False} for block in range(7)]
+    workers = [
+        {"method": method, "size": "large reads", "scattered": taken, "waiting_scattered": 0.9}
+        for method, taken in (("sync", 1.0), ("worker", worker))
+    ]
+    kernel = [{"told": "nothing", "scattered": 1.0}, {"told": "the next pages", "scattered": told}]
+    found = word(
+        "ston-041",
+        "four_tactics",
+        asynchronous=[block | row for block in common for row in workers],
+        advised=[block | row for block in common for row in kernel],
+    )
+    assert found == expected
+
+
+def test_the_kernel_is_told_of_scattered_pages_or_of_none(bed, monkeypatch):
+    monkeypatch.setattr(cold_files, "require_forgettable", Mock())
+    assert {row["told"] for row in run(bed, "advised")} == {"nothing", "the next pages"}
+
+
 def test_the_scan_reads_the_relation_and_not_its_index(bed):
     found = run(bed, "asynchronous")
     reads = {(row["method"], row["size"]): row.get("reads") for row in found}

@@ -145,6 +145,36 @@ def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, bloc
     return done.latency_ms / 1000
 
 
+@experiment(units={"scattered": "s"}, needs=["restart"])
+def advised(bed: Testbed) -> Iterator[Row]:
+    """The bitmap scan of scattered pages on cold files, the kernel told of the next ones or not.
+
+    One process, which waits for each read; what the kernel is told of, by posix_fadvise, it reads
+    meanwhile. CannotMeasure where it keeps what it is asked to forget, and before PostgreSQL 18.
+    """
+    cold_files.require_forgettable()
+    cluster = _evictable(bed.cluster(io_method="sync"))
+    Parts(bed.parameters.tuples, wide=True).load(cluster)
+    with cluster.connect() as connection:
+        SQL.run(connection, "reading.index")
+
+    def measure(block: Block, told: str) -> dict[str, float]:
+        with cluster.connect() as connection:
+            _read_by(connection, "large reads")
+            if told == "nothing":
+                set_session(connection, {"effective_io_concurrency": 0})
+            for only in ("sequential_only", "bitmap_only"):
+                SQL.run(connection, f"reading.{only}")
+            for (file,) in SQL.run(connection, "reading.forget", relation="parts").fetchall():
+                cold_files.forget(cluster.data_directory / file)
+            with clock.stopwatch() as watch:
+                connection.execute(SQL.text("reading.scattered"))
+        return {"scattered": watch.seconds}
+
+    variants = {"told": ["nothing", "the next pages"]}
+    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
+
+
 ROUNDS = 5  # scans at the machine's own speed, whose median sets the disk
 WAITED = 0.6
 """Share of its time for which a scan that waits for each track is to wait, on the slowed disk."""
