@@ -79,6 +79,13 @@ def test_a_refused_command_is_told_in_ingres_words(
         UniversityIngres()
 
 
+def test_a_build_of_an_earlier_protocol_is_told_so(stand_in: Path) -> None:
+    program = stand_in / "bin" / "ingres-run"
+    program.write_text(STAND_IN.replace("[5, 1, 7, 2, 1, 3]", "[5, 1, 7, 2]"))
+    with UniversityIngres(stand_in) as ingres, pytest.raises(CannotMeasure, match="make it anew"):
+        ingres.run("retrieve (a = 1)")
+
+
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
 def test_wisconsin_has_names_that_ingres_can_keep(query: queries.Query) -> None:
     text = wisconsin.quel(queries.instance(query, 10_000).text, query.state)

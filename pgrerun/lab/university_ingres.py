@@ -32,7 +32,7 @@ import os
 import struct
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -263,7 +263,14 @@ def _as_copied(value: Any, kind: str) -> Any:
 def _command(line: dict[str, Any]) -> Command:
     processes = []
     for entry in line["processes"]:
-        entry["routines"] = {name: Routine(*counts) for name, counts in entry["routines"].items()}
+        try:
+            entry["routines"] = {name: Routine(*told) for name, told in entry["routines"].items()}
+        except TypeError:
+            raise CannotMeasure(
+                "the build ingres",
+                f"the build ingres doesn't tell {len(fields(Routine))} numbers of each routine, as"
+                " the protocol of today has it: make it anew by the description of that",
+            ) from None
         entry["pages"] = {name: Pages(**pages) for name, pages in entry["pages"].items()}
         processes.append(Process(**entry))
     requests = tuple(tuple(request) for request in line.get("requests", ()))
