@@ -12,9 +12,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from pgrerun import parameters
 from pgrerun.page import tables
 from pgrerun.parameters import chapters, profile_values
-from pgrerun.record import claims
+from pgrerun.record import claims, evidence
+from pgrerun.record.database import Database
 from pgrerun.site import gates, inputs
 from pgrerun.site.book import Book, committed
 
@@ -173,6 +175,36 @@ def test_its_outputs_quote_the_ledger_of_today_and_are_headed_as_tables_are(path
     heads = [head for stored in outputs(path, "text/html") for head in HEAD.findall(stored)]
     old += [head for head in heads if tables.head(head) != head]
     assert not old, f"`pgrerun refresh {path.stem}` writes {old} as they are today"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_claim_is_judged_after_the_experiments_that_it_rests_on(path: Path):
+    """lai-050 was set aside in a published run because its last experiment came further down."""
+    rules = evidence.rules(parameters.folder(path.stem))
+    with Database(path.stem) as database:
+        rests_on = {claim: evidence.needed(rule, database) for claim, rule in rules.items()}
+    assert not list(early(nbformat.read(path, as_version=4), rests_on))
+
+
+def early(notebook, rests_on):
+    """Claims and the experiments that run only after they were judged, or in no cell."""
+    ran: set[str] = set()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            ran |= set(re.findall(r"chapter\.run\(\s*\"(\w+)\"", cell.source))
+            for judged in re.findall(r"chapter\.verdicts\(([^)]*)\)", cell.source):
+                for claim in re.findall(r"\"([^\"]+)\"", judged):
+                    yield from ((claim, one) for one in rests_on.get(claim, ()) if one not in ran)
+
+
+def test_a_claim_that_is_judged_too_early_is_found():
+    run, judge = (
+        nbformat.v4.new_code_cell(f"chapter.{x}") for x in ('run("a")', 'verdicts("q-1")')
+    )
+    notebook = nbformat.v4.new_notebook(cells=[run, judge])
+    assert list(early(notebook, {"q-1": ("a", "b")})) == [("q-1", "b")]
+    notebook.cells.reverse()
+    assert list(early(notebook, {"q-1": ("a",)})) == [("q-1", "a")]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

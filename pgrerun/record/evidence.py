@@ -343,7 +343,7 @@ def judge(
     `aside` are reasons by experiment, `measured` regimes that need no rows (processors).
     """
     others = dict(beside(rule, database, seed))
-    reason = next((aside[name] for name in sorted(_needed(rule, database)) if name in aside), None)
+    reason = next((aside[name] for name in sorted(needed(rule, database)) if name in aside), None)
     if reason is None:
         try:
             found = _found(rule, database, seed)
@@ -369,7 +369,7 @@ def judge(
     )
 
 
-def _needed(rule: Rule, database: Database) -> set[str]:
+def needed(rule: Rule, database: Database) -> set[str]:
     """The experiments without which a claim can't be judged: what stands beside needs none."""
     return tables_of(Rule(**{**vars(rule), "beside": {}}), database)
 
