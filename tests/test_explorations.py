@@ -17,7 +17,7 @@ from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import judged, word
+from tests.judging import word
 
 CLEAN, DIRTY = buffer_pool.CLEAN, buffer_pool.DIRTY
 
@@ -168,30 +168,6 @@ def test_the_print_s_plans_at_both_ends_of_work_mem(bed):
     assert word("expl-011", "explorations", **tables | {"grouping_plans": hashed}) == "not so"
 
 
-@pytest.mark.parametrize(
-    ("with_index", "without", "expected"),
-    [
-        (planner.GRID[:4], planner.GRID[:4], "holds"),
-        (planner.GRID[:4], (64,), "partly"),
-        ((), (), "not so"),
-    ],
-)
-def test_a_plan_is_looked_at_wherever_hashing_would_spill_with_an_index_and_without(
-    with_index, without, expected
-):
-    hashed, other = "HashAggregate(Seq Scan)", "GroupAggregate(Sort(Seq Scan))"
-    plans = [
-        {"state": state, "work_mem_kb": kb, "plan": other if kb in evaded else hashed}
-        for state, evaded in ((planner.NEW, with_index), (planner.NO_INDEX, without))
-        for kb in planner.GRID
-    ]
-    spills = [
-        {"work_mem_kb": kb, "batches": 1 + 4 * (kb in planner.GRID[:4])} for kb in planner.GRID
-    ]
-    found = word("expl-011", "explorations", grouping_plans=plans, hash_spills=spills)
-    assert found == expected
-
-
 def groupings(unique=(50.0, 100.0), twenty=(100.0, 100.0), other=80.0):
     """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other."""
     for kb, one, another in zip(planner.WORK_MEM, unique, twenty):
@@ -210,25 +186,12 @@ def groupings(unique=(50.0, 100.0), twenty=(100.0, 100.0), other=80.0):
     ("unique", "twenty", "expected"),
     [
         ((100.0, 50.0), (100.0, 50.0), "holds"),
-        ((50.0, 100.0), (100.0, 50.0), "not so"),
+        ((50.0, 100.0), (100.0, 100.0), "not so"),
         ((50.0, 100.0), (50.0, 100.0), "reversed"),
     ],
 )
-def test_both_statements_are_expected_to_gain_and_both_have_to_lose_for_the_opposite(
-    unique, twenty, expected
-):
+def test_one_statement_that_is_slower_with_more_memory_reverses_nothing(unique, twenty, expected):
     found = list(groupings(unique, twenty))
-    assert word("expl-015", "explorations", grouping_times=found) == expected
-
-
-@pytest.mark.parametrize(
-    ("unique", "expected"), [((50.0, 100.0), "not so"), ((100.0, 50.0), "inconclusive")]
-)
-def test_one_statement_without_a_gain_decides_whatever_is_open_of_the_other(unique, expected):
-    found = list(groupings(unique, (100.0, 95.0)))
-    for row in found:
-        if row["attribute"] == planner.TWENTY and row["work_mem_kb"] == 64:
-            row["time"] *= (0.8, 1.25)[row["block"] % 2]
     assert word("expl-015", "explorations", grouping_times=found) == expected
 
 
@@ -263,23 +226,6 @@ def test_memory_is_ignored_only_if_neither_cost_nor_choice_depends_on_it(given, 
     assert word("expl-031", "explorations", join_plans=list(given)) == expected
 
 
-@pytest.mark.parametrize(
-    ("without_memory", "in_memory", "expected"),
-    [(HASH, HASH, "holds"), (MERGE, HASH, "holds"), (HASH, MERGE, "not so")],
-)
-def test_a_hash_join_is_asked_for_where_the_small_table_fits_in_memory(
-    without_memory, in_memory, expected
-):
-    own = list(joins(*[without_memory] * 5, *[in_memory] * 3))  # from 30 MB on it fits
-    hardly_larger = list(joins(*[MERGE] * 8, small=planner.THIRD, large=100_000))
-    clustered = list(joins(*[MERGE] * 8, of_small="unique2", of_large="unique2"))
-    found = own + hardly_larger + clustered
-    assert word("expl-029", "explorations", join_plans=found) == expected
-    larger = list(joins(*[MERGE] * 8, small=10_000))
-    several = word("expl-029", "explorations", join_plans=found + larger)
-    assert several == {"holds": "partly"}.get(expected, expected)
-
-
 def test_the_clustered_index_is_judged_on_the_slides_sizes():
     keyed = {"of_small": "unique2", "of_large": "unique2"}
     own = list(joins(*[MERGE] * 8, **keyed))
@@ -290,63 +236,21 @@ def test_the_clustered_index_is_judged_on_the_slides_sizes():
 
 
 @pytest.mark.parametrize(
-    ("slower", "many", "blocks", "expected"),
-    [
-        (2.0, 3, 7, "holds"),
-        (1.0, 4, 7, "partly"),
-        (40.0, 4, 7, "partly"),
-        (2.0, 4, 1, "inconclusive"),
-    ],
+    ("slower", "many", "expected"),
+    [(2.0, 4, "holds"), (1.0, 4, "holds"), (2.0, 3, "partly"), (40.0, 4, "partly")],
 )
-def test_a_lookup_gets_slower_by_its_time_and_its_pages_stand_beside(
-    slower, many, blocks, expected
-):
+def test_a_lookup_has_more_to_do_by_its_pages_and_far_less_so_by_its_time(slower, many, expected):
     times = [
         {"query": "lookup", "tuples": tuples, "time": time, "block": block, "comparison": 0}
         for tuples, time in ((10_000, 1.0), (1_000_000, slower))
-        for block in range(blocks)
+        for block in range(7)
     ]
     same = {"attribute": "unique2", "relation": "a", "plan": "Index Scan", "workers": 0}
     plans = [
         same | {"tuples": tuples, "pages": n} for tuples, n in ((10_000, 3), (1_000_000, many))
     ]
-    found = judged("expl-021", "explorations", point_times=times, point_plans=plans)
-    [pages] = found.beside.values()
-    assert (found.verdict, pages.verdict) == (expected, "holds" if many > 3 else "partly")
-
-
-@pytest.mark.parametrize(
-    ("longer", "largest", "expected"),
-    [
-        (1658.0, 10_000_000, "holds"),
-        (200.0, 10_000_000, "weaker"),
-        (20_000.0, 10_000_000, "stronger"),
-        (1.0, 10_000_000, "no effect"),
-        (0.5, 10_000_000, "reversed"),
-        (200.0, 1_000_000, "not tested here"),
-    ],
-)
-def test_a_scan_a_hundred_times_as_large_is_judged_on_this_machine_s_own_disk(
-    longer, largest, expected
-):
-    small = largest // 100
-    same = {"comparison": 0, "first_lookup": 1.0, "later_lookup": 1.0, "cold_small": 5.0}
-    cold = [
-        same
-        | {"small": small, "large": largest, "block": block}
-        | {"warm_small": 2.0, "warm_large": 180.0, "cold_large": 2.0 * longer}
-        for block in range(7)
-    ]
-    set_to_the_printed_rate = [
-        {"comparison": 0, "large": largest, "tuples": tuples, "block": block}
-        | {"time": time, "waiting": 0.9}
-        for tuples, time in ((small, 1.0), (largest, 1658.0))
-        for block in range(7)
-    ]
-    tables = {"cold": cold, "scan_from_slow_disk": set_to_the_printed_rate}
-    found = judged("expl-022", "explorations", **tables)
-    assert found.verdict == expected
-    assert [str(one.verdict) for one in found.beside.values()] == ["weaker", "holds"]
+    found = word("expl-021", "explorations", point_times=times, point_plans=plans)
+    assert found == expected
 
 
 def test_releases_are_compared_only_where_there_are_some(bed):
