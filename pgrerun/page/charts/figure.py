@@ -211,7 +211,8 @@ class Figure:
         return mimebundle(self.spec(), png="image/png" in (include or ()))
 
 
-_USUAL = {"ending": "", "spelt": "", "lift": 0.0}  # what most rows have of what few need
+# what most rows have of what few need
+_USUAL = {"ending": "", "spelt": "", "lift": 0.0, "middle_x": None, "middle_y": None}
 
 
 def figure_of(
