@@ -135,7 +135,7 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
     assert all(one["capability"] for one in aside.values())
     # What needs no other settings, no crash and no extension is measured on anybody's server.
     measured = {id for id in own if id not in aside and "build" not in own[id].needs}
-    assert measured == {"lai-048", "lai-055", "lai-060"}
+    assert measured == {"lai-048", "lai-060"}
     told = [
         one.get("data", {}).get("text/markdown", "") for one in outputs(tmp_path / "mine.ipynb")
     ]
