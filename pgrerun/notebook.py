@@ -142,14 +142,7 @@ class Notebook:
         self._replayed = self._read(record or os.environ.get(RECORD, ""))
         if self._replayed is None:
             self._open_run(guest, records)
-        self.evidence = Judge(
-            name,
-            None if self._replayed else self.record,
-            file=ledger,
-            elsewhere=self._elsewhere,
-            rules=self._rules_then,
-            times_decide=self._times_decide,
-        )
+        self.evidence = self._new_judge(None if self._replayed else self.record)
         if name in runs.chapters(runs.PUBLISHED):
             self.database.add_published([name])
 
@@ -475,19 +468,31 @@ class Notebook:
         rule = self.rules.get(claim)
         if rule is None or not rule.tests:
             return self._untested(claim, rule)
+        return self._judged(self.evidence, rule)
+
+    def _new_judge(self, run: Any = None) -> Judge:
+        """A judge of this chapter's claims, who tells `run` if there is one.
+
+        What is timed decides nothing at profile ci: there it is seen to work, and no more.
+        """
+        return Judge(
+            self.name,
+            run,
+            file=self._ledger,
+            elsewhere=self._elsewhere,
+            rules=self._rules_then,
+            times_decide=self.parameters.profile != parameters.PROFILES[0],
+        )
+
+    def _judged(self, judge: Judge, rule: evidence.Rule) -> Judgement:
         return evidence.judge(
-            self.evidence,
+            judge,
             rule,
             self.database,
             self.aside,
-            self._processors(claim),
+            self._processors(rule.claim),
             self.parameters.seed,
         )
-
-    @property
-    def _times_decide(self) -> bool:
-        """Whether what is timed may decide: at profile ci it is seen to work, and no more."""
-        return self.parameters.profile != parameters.PROFILES[0]
 
     def _untested(self, claim: str, rule: evidence.Rule | None) -> Judgement:
         """Set aside a claim without evidence: an opinion, or what nothing here can reach."""
@@ -512,20 +517,7 @@ class Notebook:
         done = {one.claim.id: one for one in self.evidence.judgements}
         if claim in done:
             return str(self._together(done[claim]).verdict)
-        apart = Judge(
-            self.name,
-            file=self._ledger,
-            elsewhere=self._elsewhere,
-            times_decide=self._times_decide,
-        )
-        found = evidence.judge(
-            apart,
-            self.rules[claim],
-            self.database,
-            self.aside,
-            self._processors(claim),
-            self.parameters.seed,
-        )
+        found = self._judged(self._new_judge(), self.rules[claim])
         return str(self._together(found).verdict)
 
     def _together(self, found: Judgement) -> Judgement:
