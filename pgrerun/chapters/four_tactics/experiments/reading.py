@@ -61,11 +61,7 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
     clusters = {}
     for method in ("sync", "worker"):
         settings = {"io_method": method, "debug_io_direct": "data", "track_io_timing": "on"}
-        cluster = _evictable(bed.cluster(**settings))
-        Parts(bed.parameters.tuples, wide=True).load(cluster)
-        with cluster.connect() as connection:
-            SQL.run(connection, "reading.index")
-        clusters[method] = cluster
+        clusters[method] = _indexed(bed, bed.cluster(**settings))
 
     def measure(block: Block, method: str, size: str) -> dict[str, float]:
         cluster, spent = clusters[method], {}
@@ -90,6 +86,20 @@ def _evictable(cluster: Cluster) -> Cluster:
     releases.require_settings(cluster.version, ["io_method"])
     cluster.extension("pg_buffercache")
     return cluster
+
+
+def _indexed(bed: Testbed, cluster: Cluster) -> Cluster:
+    """The same with wide tuples, and the index by which some of them are found all over."""
+    Parts(bed.parameters.tuples, wide=True).load(_evictable(cluster))
+    with cluster.connect() as connection:
+        SQL.run(connection, "reading.index")
+    return cluster
+
+
+def _forget(cluster: Cluster, connection: psycopg.Connection, relation: str) -> None:
+    """Put a relation and its indexes out of the buffer pool and of the kernel's cache."""
+    for (file,) in SQL.run(connection, "reading.forget", relation=relation).fetchall():
+        cold_files.forget(cluster.data_directory / file)
 
 
 def _read_by(connection: psycopg.Connection, size: str) -> None:
@@ -153,10 +163,7 @@ def advised(bed: Testbed) -> Iterator[Row]:
     meanwhile. CannotMeasure where it keeps what it is asked to forget, and before PostgreSQL 18.
     """
     cold_files.require_forgettable()
-    cluster = _evictable(bed.cluster(io_method="sync"))
-    Parts(bed.parameters.tuples, wide=True).load(cluster)
-    with cluster.connect() as connection:
-        SQL.run(connection, "reading.index")
+    cluster = _indexed(bed, bed.cluster(io_method="sync"))
 
     def measure(block: Block, told: str) -> dict[str, float]:
         with cluster.connect() as connection:
@@ -165,8 +172,7 @@ def advised(bed: Testbed) -> Iterator[Row]:
                 set_session(connection, {"effective_io_concurrency": 0})
             for only in ("sequential_only", "bitmap_only"):
                 SQL.run(connection, f"reading.{only}")
-            for (file,) in SQL.run(connection, "reading.forget", relation="parts").fetchall():
-                cold_files.forget(cluster.data_directory / file)
+            _forget(cluster, connection, "parts")
             with clock.stopwatch() as watch:
                 connection.execute(SQL.text("reading.scattered"))
         return {"scattered": watch.seconds}
@@ -275,9 +281,7 @@ def file_systems(bed: Testbed) -> Iterator[Row]:
             times = 0
             while times < (10 if tuples == 1 else 1) or spent["wall"] < least:
                 times += 1
-                names = SQL.run(connection, "reading.forget", relation=relation(query, tuples))
-                for (file,) in names.fetchall():
-                    cold_files.forget(cluster.data_directory / file)
+                _forget(cluster, connection, relation(query, tuples))
                 before = process_table.processor_seconds(backend)
                 with clock.stopwatch() as watch:
                     connection.execute(text).fetchall()
