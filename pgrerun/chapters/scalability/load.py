@@ -50,6 +50,10 @@ def ours(bed: Testbed) -> dict[str, str | int]:
     return {"max_connections": connections(bed), "max_locks_per_transaction": SLOTS}
 
 
+# with room for the WAL of what is counted, so that no checkpoint comes but ours
+UNFLUSHED: dict[str, str | int] = {"synchronous_commit": "off", "max_wal_size": "16GB"}
+
+
 def server(bed: Testbed) -> Server:
     """The server under test: the reader's own, or a throwaway one."""
     return bed.guest or bed.cluster(**ours(bed))

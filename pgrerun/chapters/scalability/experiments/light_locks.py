@@ -12,6 +12,7 @@ from pgrerun.chapters.scalability.experiments.builds import complete, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
+    UNFLUSHED,
     Load,
     client_counts,
     crowd_size,
@@ -93,8 +94,7 @@ def writer_locks(bed: Testbed) -> Iterator[Row]:
     Their relations fit into the pool. A row for each lock that the talk names, and one for that of
     all others which is waited for most.
     """
-    # with room for the WAL, so that no checkpoint comes
-    settings = ours(bed) | {"synchronous_commit": "off", "max_wal_size": "16GB"}
+    settings = ours(bed) | UNFLUSHED
     settings["shared_buffers"] = f"{max(64, 24 * bed.parameters.scale)}MB"
     for name in complete([COUNTING]):
         with Cluster(programs(name), settings) as server:

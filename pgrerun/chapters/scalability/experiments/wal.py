@@ -13,6 +13,7 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
+    UNFLUSHED,
     Load,
     crowd_size,
     loaded,
@@ -78,10 +79,10 @@ def checkpointed(bed: Testbed) -> Iterator[Row]:
     time, drawn with the block's seed: later they have run once before they are measured, so that
     every page they change has been logged in full since the checkpoint.
     """
-    name = "9.2" if "9.2" in builds.registered() else TODAY
-    # with room for the WAL of a block, so that no checkpoint comes but ours
-    settings = ours(bed) | {"synchronous_commit": "off", "max_wal_size": "16GB"}
-    with Cluster(bed.programs if name == TODAY else programs(name), settings) as tested:
+    name, found = TODAY, bed.programs
+    if "9.2" in builds.registered():
+        name, found = "9.2", programs("9.2")
+    with Cluster(found, ours(bed) | UNFLUSHED) as tested:
         load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
 
         def measure(block: Block, moment: str) -> dict[str, float]:
