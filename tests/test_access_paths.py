@@ -143,14 +143,29 @@ def test_other_rows_give_another_word(chapter, claim, changes, expected):
 
 
 @pytest.mark.parametrize(
-    ("records", "wrong", "expected"),
-    [(1, 0, "fixed"), (0, 0, "still there"), (1, 1, "still there")],
+    ("before", "then", "records", "wrong", "expected"),
+    [
+        (0, 56, 1, 0, "holds"),
+        (56, 56, 1, 0, "partly"),
+        (0, 20, 1, 0, "partly"),
+        (0, 56, 0, 0, "partly"),
+        (0, 56, 1, 1, "holds"),  # of today's, and told only
+        (56, 0, 0, 0, "not so"),
+    ],
 )
-def test_a_wrong_map_or_one_that_isnt_logged_would_be_told(records, wrong, expected):
+def test_what_was_not_in_the_wal_before_is_told_by_its_growth(
+    before, then, records, wrong, expected
+):
+    grown = [
+        {"server": server, "pages": bits, "bits": bits, "bytes": 300 + per_bit * bits}
+        for server, per_bit in (("9.1", before), ("9.2", then))
+        for bits in (64, 640)
+    ]
     crash = {"crash": 1, "updated": 5, "marked": 9, "wrong_visible": 0, "wrong_frozen": 0}
     logged = [{"change": "cleared", "bits": 1, "records": records}]
     tables = {"crashes": [crash | {"differing": wrong}], "logged": logged}
-    assert judging.word("haas-031", "access_paths", **tables) == expected
+    found = judging.word("haas-031", "access_paths", logged_on_releases=grown, **tables)
+    assert found == expected
 
 
 def test_a_crash_under_updates_leaves_a_right_map(monkeypatch, chapter):
@@ -318,6 +333,7 @@ def test_without_the_builds_what_they_decide_is_set_aside(chapter):
         assert chapter.run("join_on_releases") is None
         assert chapter.judge("haas-050").capability.startswith("the build 9.")
     else:
+        assert judging.changed_word(chapter, "haas-031") == "holds"
         assert judging.changed_word(chapter, "haas-050") == "holds"
         assert judging.changed_word(chapter, "haas-048") == "holds"
         own = chapter.run("join_on_releases").frame.set_index(["server", "plan"])["shape"]

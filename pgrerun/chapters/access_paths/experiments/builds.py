@@ -19,8 +19,8 @@ from pgrerun.chapters.access_paths.accounts import (
     repeated,
     timed,
 )
-from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees
-from pgrerun.lab.instruments import plans, sizes
+from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees, visibility
+from pgrerun.lab.instruments import plans, sizes, wal
 from pgrerun.lab.server import Cluster, fetched, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
@@ -151,6 +151,26 @@ def _accesses(connection: psycopg.Connection) -> float:
         [scan] = plan.find("Bitmap Index Scan")
         accesses += scan.page_accesses
     return accesses / trees.SEARCHES
+
+
+@experiment(units={"bits": "bits", "bytes": "bytes"}, needs=["restart"])
+def logged_on_releases(bed: Testbed, pages: tuple[int, ...] = (64, 640)) -> Iterator[Row]:
+    """What VACUUM writes into the WAL on 9.1 and 9.2 where it only has to set bits of the map.
+
+    Of tables of so many pages, a tuple on each; whatever a vacuum writes besides is the same for
+    all of them.
+    """
+    for server in BUILDS:
+        cluster = bed.release(fetched.build(server))
+        cluster.extension("pageinspect")
+        with cluster.connect() as connection:
+            for number in pages:
+                build(connection, "wide", "visibility.wide_read", pages=number)
+                with wal.written(connection) as written:
+                    SQL.run(connection, "visibility.vacuum_wide")
+                bits = visibility.bits_set(connection)
+                yield {"server": server, "pages": number, "bits": bits, "bytes": written.bytes}
+            SQL.run(connection, "visibility.drop_wide")
 
 
 @experiment(

@@ -35,9 +35,8 @@ def map_size(bed: Testbed, pages: int = 64) -> Iterator[Row]:
     with bed.server.connect() as connection:
         build(connection, "wide", "visibility.wide")
         _lengthen(connection, pages)
-        [(page,)] = SQL.run(connection, "visibility.first_map_page").fetchall()
-        # behind the page's header; all of the table is frozen, so every bit it has is set
-        bits = sum(byte.bit_count() for byte in page[24:]) / pages
+        # all of the table is frozen, so every bit it has is set
+        bits = bits_set(connection) / pages
         covered = float(printed.value("map_coverage(?)", bits))
         for wanted in (pages, int(covered) // PAGE, int(covered) // PAGE + 1):
             _lengthen(connection, wanted)
@@ -48,6 +47,12 @@ def map_size(bed: Testbed, pages: int = 64) -> Iterator[Row]:
                 "covered": covered,
             }
         SQL.run(connection, "visibility.drop_wide")
+
+
+def bits_set(connection: psycopg.Connection) -> int:
+    """Bits that are set on the first page of the table's map."""
+    [(page,)] = SQL.run(connection, "visibility.first_map_page").fetchall()
+    return sum(byte.bit_count() for byte in page[24:])  # behind the page's header
 
 
 def _lengthen(connection: psycopg.Connection, pages: int) -> None:

@@ -15,6 +15,16 @@ VACUUM (FREEZE) wide;
 -- name: first_map_page
 SELECT get_raw_page('wide', 'vm', 0);
 
+-- name: wide_read
+-- logged; when vacuum comes, all of its tuples are known to be committed
+CREATE TABLE wide (filler text) WITH (autovacuum_enabled = off);
+ALTER TABLE wide ALTER filler SET STORAGE PLAIN;
+INSERT INTO wide SELECT repeat('x', 8000) FROM generate_series(1, :pages);
+SELECT count(*) FROM wide;
+
+-- name: vacuum_wide
+VACUUM wide;
+
 -- name: drop_wide
 DROP TABLE wide;
 
