@@ -58,6 +58,22 @@ def join_on_releases(bed: Testbed) -> Iterator[Row]:
                 yield told | joins.described(found)
 
 
+@experiment(units=joins.SHAPE, needs=["restart"])
+def forms_on_releases(bed: Testbed, rows: int = 300_000) -> Iterator[Row]:
+    """The talk's join and its relatives by the planners of 9.1 and 9.2, left alone.
+
+    They expect a thousand keys of a function, and look so many up only in a table that is large
+    for that.
+    """
+    for server in BUILDS:
+        cluster = bed.release(fetched.build(server))
+        ready(cluster, rows, "joined")
+        with cluster.connect() as connection:
+            for form, name in joins.OLD_FORMS.items():
+                found = plans.explain(connection, joins.spread("joined", rows, name), execute=True)
+                yield {"server": server, "form": form, **joins.described(found)}
+
+
 @experiment(units=arrays.LOOKED_UP, needs=["restart"])
 def lists_on_releases(bed: Testbed) -> Iterator[Row]:
     """Accounts by a list of keys on 9.1, 9.2 and today's server; see `lists`."""

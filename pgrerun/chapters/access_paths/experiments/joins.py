@@ -54,10 +54,10 @@ def query(form: str, a: str, b: str, step: int = 1) -> str:
     return SQL.text(f"joins.{form}", a=a, b=b, first=step, last=step * keys, step=step)
 
 
-def spread(name: str, rows: int) -> str:
-    """The talk's query on a relation of so many rows, its keys spread over all of it."""
+def spread(name: str, rows: int, form: str = "free") -> str:
+    """A query on a relation of so many rows and itself, its keys spread over all of it."""
     keys = int(printed.cell("access_paths_join", "rows", "value"))
-    return query("free", name, name, rows // keys)
+    return query(form, name, name, rows // keys)
 
 
 def switch(connection: psycopg.Connection, plan: str) -> None:
@@ -166,13 +166,13 @@ def short_of_memory(bed: Testbed) -> Iterator[Row]:
 
 
 TALKS, INNER, IN_A_ROW = "left join over an inner join", "inner joins only", "left joins in a row"
-FORMS = {
+OLD_FORMS = {
     TALKS: "free",
     INNER: "inner_joins",
     IN_A_ROW: "left_joins",
     "NOT EXISTS over an inner join": "not_exists",
-    "LATERAL over an inner join": "lateral",
 }
+FORMS = OLD_FORMS | {"LATERAL over an inner join": "lateral"}  # since PostgreSQL 9.3
 
 
 @experiment(units=SHAPE)
