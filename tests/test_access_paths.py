@@ -8,6 +8,7 @@ from servers import builds_here, url_of
 
 from pgrerun.chapters.access_paths import accounts
 from pgrerun.chapters.access_paths.experiments import (
+    covering,
     joins,
     plan_cache,
     ranges,
@@ -95,7 +96,6 @@ def test_print_against_print():
         "haas-037": "holds",
         "haas-039": "holds",
         "haas-040": "partly",
-        "haas-041": "holds",
         "haas-043": "holds",
         "haas-044": "holds",
         "haas-045": "holds",
@@ -123,7 +123,6 @@ CHANGED = [
     ("haas-036", {"index_sizes": where("columns", "(aid)", bytes=8192)}, "different now"),
     ("haas-037", {"index_sizes": lambda f: f.assign(entry=24)}, "partly"),
     ("haas-040", {"autovacuum": lambda f: f.assign(marked=0)}, "holds"),
-    ("haas-041", {"widths": lambda f: f.assign(index_pages=1)}, "not so"),
     ("haas-043", {"reads": where("scan", accounts.ONLY, index_pages=0)}, "not so"),
     ("haas-044", {"costs": lambda f: f.assign(chosen="Seq Scan")}, "partly"),
     ("haas-045", {"reads": lambda f: f.assign(heap_fetches=7)}, "partly"),
@@ -225,6 +224,39 @@ def test_gains_are_held_against_the_talks_number_and_one_another(
     tables["fractions"] = fraction_rows(none, half)
     assert judging.word("haas-038", "access_paths", **tables) == most
     assert judging.word("haas-042", "access_paths", **tables) == suited
+
+
+@pytest.mark.parametrize(
+    ("built", "grown", "larger", "expected"),
+    [
+        (1.2, 1.5, True, "holds"),
+        (0.95, 1.0, True, "holds"),
+        (0.8, 1.5, True, "partly"),
+        (1.2, 0.8, True, "partly"),
+        (1.2, 1.5, False, "partly"),
+    ],
+)
+def test_an_index_that_outgrew_its_table_has_to_save_little(built, grown, larger, expected):
+    times = {covering.BUILT: built, covering.GROWN: grown}
+    scanned = blocks(
+        ({"way": way, "scan": scan}, {"seconds": seconds, "pages": 9.0})
+        for way, only in times.items()
+        for scan, seconds in ((accounts.ONLY, only), (covering.SEQUENTIAL, 1.0))
+    )
+    sizes_ = [
+        {"way": way, "columns": n, "table_pages": 5 if larger else 50, "index_pages": 4 + n}
+        for way in times
+        for n in (1, 2, 4)
+    ]
+    tables = {"widths": sizes_, "wide_scans": scanned}
+    assert judging.word("haas-041", "access_paths", **tables) == expected
+
+
+def test_the_widest_tables_are_read_by_both_scans(chapter):
+    frame = chapter.run("wide_scans").frame
+    pages = frame.groupby(["way", "scan"])["pages"].median()
+    for way in (covering.BUILT, covering.GROWN):
+        assert pages[way, accounts.ONLY] >= pages[way, covering.SEQUENTIAL] > 0
 
 
 @pytest.mark.parametrize(

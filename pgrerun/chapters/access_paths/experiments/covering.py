@@ -8,14 +8,17 @@ from pgrerun.chapters.access_paths.accounts import (
     COVERED,
     ONLY,
     PLAIN,
+    SCANS,
     SQL,
     allow_only,
     build,
     load,
     ready,
+    repeated,
+    timed,
 )
 from pgrerun.lab.instruments import PAGE, pages, plans, sizes
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 INDEXES = ("(aid)", "(aid, abalance)", "(aid) INCLUDE (abalance)", "(aid, bid, abalance)")
@@ -56,12 +59,44 @@ def widths(bed: Testbed, rows: int = 10_000) -> Iterator[Row]:
     with bed.server.connect() as connection:
         for columns in COLUMNS:
             for way in (BUILT, GROWN):
-                build(connection, "wide_keys", "covering.wide_keys", columns=columns)
-                steps = ["wide_rows", "wide_index"]
-                for step in steps if way == BUILT else reversed(steps):
-                    SQL.run(connection, f"covering.{step}", columns=columns, rows=rows)
+                _widen(connection, way, columns, rows)
                 table, index = sizes.pages_of(connection, ["wide_keys", "wide_index"]).values()
                 yield {"way": way, "columns": columns, "table_pages": table, "index_pages": index}
+        SQL.run(connection, "covering.drop_wide_keys")
+
+
+def _widen(connection: psycopg.Connection, way: str, columns: int, rows: int) -> None:
+    """Make the table and its index, in one of the two ways."""
+    build(connection, "wide_keys", "covering.wide_keys", columns=columns)
+    steps = ["wide_rows", "wide_index"]
+    for step in steps if way == BUILT else reversed(steps):
+        SQL.run(connection, f"covering.{step}", columns=columns, rows=rows)
+
+
+SEQUENTIAL = "sequential scan"
+
+
+@experiment(units={"seconds": "s", "pages": "page accesses"})
+def wide_scans(bed: Testbed, rows: int = 50_000) -> Iterator[Row]:
+    """Read all of the widest tables from the index, which is larger then, and from the table.
+
+    The table is vacuumed, and both are in memory.
+    """
+    query = SQL.text("covering.count_last", last=f"c{COLUMNS[-1]}")
+    with bed.server.connect() as connection:
+
+        def measure(block: Block, scan: str, **way: str) -> dict[str, float]:
+            allow_only(connection, "seqscan" if scan == SEQUENTIAL else SCANS[scan])
+            once = lambda: timed(connection, query, rows)
+            seconds = repeated(once, bed.parameters.milliseconds)
+            accesses = plans.explain(connection, query, execute=True).page_accesses
+            return {"seconds": seconds, "pages": accesses}
+
+        for way in (BUILT, GROWN):
+            _widen(connection, way, COLUMNS[-1], rows)
+            SQL.run(connection, "covering.vacuum_wide_keys")
+            variants = {"scan": [ONLY, SEQUENTIAL]}
+            yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, way=way)
         SQL.run(connection, "covering.drop_wide_keys")
 
 

@@ -32,6 +32,13 @@ DO $$ BEGIN EXECUTE (
          || repeat(', n', :columns - 1)
          || ' FROM generate_series(1, ' || :rows || ') AS n'); END $$;
 
+-- name: vacuum_wide_keys
+VACUUM (ANALYZE) wide_keys;
+
+-- name: count_last
+-- which takes finding all columns before it
+SELECT count(:"last") FROM wide_keys;
+
 -- name: drop_wide_keys
 DROP TABLE wide_keys;
 
