@@ -70,6 +70,9 @@ def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
         ("every(speed.tps[keys = 'b'] > 200, about(sizes.pages[keys = 'a'], 10, 0.05))", True),
         ("every(speed.tps[keys = 'b'] > 200, speed.tps[keys = 'a'] > 102)", None),
         ("every(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] < 200)", False),
+        ("some(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] > 200)", True),
+        ("some(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] < 200)", None),
+        ("some(speed.tps[keys = 'a'] < 90, speed.tps[keys = 'b'] < 200)", False),
     ],
 )
 def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database, expression, fact):
