@@ -77,6 +77,13 @@ def forget_relation(server: Cluster, connection: psycopg.Connection, relation: s
     superuser and pg_buffercache.
     """
     pages.evict_all(connection)
+    forget_files(server, connection, relation)
+
+
+def forget_files(server: Cluster, connection: psycopg.Connection, relation: str) -> None:
+    """Put a relation and its indexes out of the operating system's cache alone, as after a restart,
+    which empties the pool.
+    """
     files = connection.execute(
         "SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = %s::regclass OR oid IN"
         " (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",

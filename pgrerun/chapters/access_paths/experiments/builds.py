@@ -20,7 +20,7 @@ from pgrerun.chapters.access_paths.accounts import (
     timed,
 )
 from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees, visibility
-from pgrerun.lab.instruments import plans, sizes, wal
+from pgrerun.lab.instruments import cold_files, plans, sizes, wal
 from pgrerun.lab.server import Cluster, fetched, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
@@ -72,6 +72,48 @@ def forms_on_releases(bed: Testbed, rows: int = 300_000) -> Iterator[Row]:
             for form, name in joins.OLD_FORMS.items():
                 found = plans.explain(connection, joins.spread("joined", rows, name), execute=True)
                 yield {"server": server, "form": form, **joins.described(found)}
+
+
+EVERY, FIRST, LATER = "every execution", "first execution", "later executions"
+
+
+@experiment(units={"seconds": "s", "millions": "million rows"}, needs=["restart"])
+def join_from_files(bed: Testbed) -> Iterator[Row]:
+    """The talk's join on 9.1 and 9.2, of a large table that isn't in memory.
+
+    The server is started anew, and the operating system has forgotten the table's files: before
+    each execution on 9.1, which in print reads more than memory holds, and before a first one on
+    9.2. Later ones find what that has read. The operating system reads ahead as it likes.
+    """
+    cold_files.require_forgettable()
+    rows = bed.parameters.joined
+    name = f"joined_{rows}"
+    clusters = {server: bed.release(fetched.build(server)) for server in BUILDS}
+    for cluster in clusters.values():
+        ready(cluster, rows, name)
+    statement = joins.spread(name, rows)
+
+    def from_files(cluster: Cluster) -> float:
+        cluster.restart()
+        with cluster.connect() as connection:
+            cold_files.forget_files(cluster, connection, name)
+            return timed(connection, statement)
+
+    def measure(block: Block, server: str, execution: str) -> dict[str, float]:
+        cluster, milliseconds = clusters[server], bed.parameters.milliseconds
+        if execution != LATER:
+            seconds = repeated(lambda: from_files(cluster), milliseconds)
+        else:
+            with cluster.connect() as connection:
+                timed(connection, statement)
+                seconds = repeated(lambda: timed(connection, statement), milliseconds)
+        return {"seconds": seconds, "millions": rows / 1e6}
+
+    variants = [
+        {"server": server, "execution": execution}
+        for server, execution in (("9.1", EVERY), ("9.2", FIRST), ("9.2", LATER))
+    ]
+    yield from bed.compare(measure, variants, warmup=0, against="9.1")
 
 
 @experiment(units=arrays.LOOKED_UP, needs=["restart"])
