@@ -366,15 +366,28 @@ def test_estimates_of_array_conditions_are_held_against_those_of_9_1(errors, exp
 
 
 @pytest.mark.parametrize(
-    ("build", "accesses", "expected"),
-    [(2.0, 2.0, "holds"), (1.0, 2.0, "partly"), (0.5, 0.5, "not so")],
+    ("build", "short", "accesses", "expected"),
+    [
+        (2.0, 2.0, 2.0, "holds"),
+        (1.0, 2.0, 2.0, "partly"),
+        (2.0, 1.0, 2.0, "partly"),
+        (2.0, 2.0, 1.0, "partly"),
+        (1.0, 0.5, 0.5, "not so"),
+    ],
 )
-def test_gist_is_built_faster_and_better_or_not(build, accesses, expected):
+def test_gist_is_built_faster_in_memory_and_outside_and_better_or_not(
+    build, short, accesses, expected
+):
     found = blocks(
         ({"server": s}, {"build": b, "pages": 9.0, "accesses": a})
         for s, b, a in (("9.1", build, accesses), ("9.2", 1.0, 1.0))
     )
-    assert judging.word("haas-055", "access_paths", gist_on_releases=found) == expected
+    outgrown = blocks(
+        ({"server": s, "buffered": s == "9.2"}, {"build": b, "pages": 9.0, "calls": b})
+        for s, b in (("9.1", short), ("9.2", 1.0))
+    )
+    tables = {"gist_on_releases": found, "gist_short_of_memory": outgrown}
+    assert judging.word("haas-055", "access_paths", **tables) == expected
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,14 @@ def timed(connection: psycopg.Connection, statement: str, expected: object = Non
     return watch.seconds
 
 
+def noted(connection: psycopg.Connection) -> list[str]:
+    """What the server says to a session from now on beside its answers, also to developers."""
+    said: list[str] = []
+    connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    set_session(connection, {"client_min_messages": "debug1"})
+    return said
+
+
 def repeated(once: Callable[[], float], milliseconds: float) -> float:
     """The mean of what `once` gives, called until so much time is over, at least once."""
     found, end = [], time.perf_counter() + milliseconds / 1000

@@ -5,6 +5,7 @@ be held against them.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 
@@ -15,12 +16,13 @@ from pgrerun.chapters.access_paths.accounts import (
     allow_only,
     build,
     load,
+    noted,
     ready,
     repeated,
     timed,
 )
 from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees, visibility
-from pgrerun.lab.instruments import cold_files, plans, sizes, wal
+from pgrerun.lab.instruments import cold_files, plans, process_table, sizes, wal
 from pgrerun.lab.server import Cluster, fetched, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
@@ -198,6 +200,57 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
             }
 
     yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs)
+
+
+@experiment(
+    units={"build": "s", "pages": "pages", "calls": "reads and writes", "buffered": "yes or no"},
+    needs=["restart"],
+)
+def gist_short_of_memory(bed: Testbed, memory: str = "8MB") -> Iterator[Row]:
+    """Build a GiST index over points that outgrows the pool by far, on 9.1 and 9.2.
+
+    9.2 is told that there is no more memory than the pool. Whether it collects entries in buffers
+    instead of descending for each, it decides by itself, and says so. `calls` are those by which
+    the session reads and writes files.
+    """
+    process_table.require()
+    clusters = {
+        server: bed.release(
+            fetched.build(server),
+            shared_buffers=memory,
+            effective_cache_size=memory,
+            checkpoint_segments=64,  # a build's WAL brings no checkpoint
+        )
+        for server in BUILDS
+    }
+    objects = min(20 * bed.parameters.objects, 1_000_000)
+    for cluster in clusters.values():
+        with cluster.connect() as connection:
+            build(connection, "points", "trees.points", objects=objects)
+
+    def measure(block: Block, server: str) -> dict[str, float]:
+        with clusters[server].connect() as connection:
+            said = noted(connection)
+            process, calls = Path(f"/proc/{connection.info.backend_pid}"), 0
+
+            def once() -> float:
+                nonlocal calls
+                SQL.run(connection, "trees.drop_index")
+                SQL.run(connection, "trees.checkpoint")
+                before = process_table.count_calls(process)
+                seconds = timed(connection, SQL.text("trees.gist"))
+                calls = process_table.count_calls(process) - before
+                return seconds
+
+            return {
+                "build": repeated(once, bed.parameters.milliseconds),
+                "calls": calls,
+                "pages": sizes.pages(connection, "searched"),
+                "buffered": any("switched to buffered" in text for text in said),
+            }
+
+    variants = {"server": list(clusters)}
+    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
 
 
 def _accesses(connection: psycopg.Connection) -> float:

@@ -45,6 +45,9 @@ SELECT count(*) FROM :"relation" WHERE url LIKE :'prefix';
 -- name: drop_index
 DROP INDEX IF EXISTS searched;
 
+-- name: checkpoint
+CHECKPOINT;
+
 -- name: keep_index
 ALTER INDEX searched RENAME TO :"kept";
 
