@@ -90,7 +90,6 @@ def test_print_against_print():
     {
         "haas-029": "different now",
         "haas-030": "holds",
-        "haas-032": "holds",
         "haas-033": "holds",
         "haas-035": "holds",
         "haas-036": "holds",
@@ -117,7 +116,6 @@ CHANGED = [
     ("haas-029", {"map_size": lambda f: f.assign(bits=1.0)}, "holds"),
     ("haas-030", {"bits": where("step", "one row updated", all_visible=286)}, "partly"),
     ("haas-030", {"bits": where("step", visibility.BESIDE, all_visible=286)}, "partly"),
-    ("haas-032", {"vacuums": lambda f: f.assign(scanned=300)}, "no effect"),
     ("haas-033", {"reads": where("scan", accounts.ONLY, table_pages=1)}, "partly"),
     ("haas-035", {"first_lookups": where("in_memory", 100, index_reads=1.0)}, "holds"),
     (
@@ -403,12 +401,32 @@ def test_only_a_map_that_is_gone_was_thrown_away(left, fetched, expected):
     assert judging.word("haas-048", "access_paths", upgraded=found) == expected
 
 
+@pytest.mark.parametrize(
+    ("unchanged", "few", "some", "without", "expected"),
+    [
+        (0, 20, 2000, 2000, "holds"),
+        (0, 20, 80, 2000, "holds"),
+        (0, 2000, 2000, 2000, "partly"),
+        (50, 20, 2000, 2000, "partly"),
+        (0, 20, 2000, 0, "partly"),
+        (2000, 2000, 2000, 2000, "not so"),
+    ],
+)
+def test_what_the_map_spared_vacuum_9_1_says(unchanged, few, some, without, expected):
+    found = [
+        {"server": "9.1", "every": every, "pages": 2000, "scanned": scanned, "without": without}
+        for every, scanned in ((0, unchanged), (100, few), (32, some))
+    ]
+    assert judging.word("haas-032", "access_paths", vacuums_on_releases=found) == expected
+
+
 def test_without_the_builds_what_they_decide_is_set_aside(chapter):
     if not builds_here().keys() >= {"9.1", "9.2"}:
         assert chapter.run("join_on_releases") is None
         assert chapter.judge("haas-050").capability.startswith("the build 9.")
     else:
         assert judging.changed_word(chapter, "haas-031") == "holds"
+        assert judging.changed_word(chapter, "haas-032") == "holds"
         assert judging.changed_word(chapter, "haas-050") == "holds"
         assert judging.changed_word(chapter, "haas-052") == "holds"
         assert judging.changed_word(chapter, "haas-048") == "holds"

@@ -4,6 +4,7 @@ They are registered by `pgrerun releases add`. What stands in for 9.1 elsewhere 
 be held against them.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -282,6 +283,36 @@ def logged_on_releases(bed: Testbed, pages: tuple[int, ...] = (64, 640)) -> Iter
                 bits = visibility.bits_set(connection)
                 yield {"server": server, "pages": number, "bits": bits, "bytes": written.bytes}
             SQL.run(connection, "visibility.drop_wide")
+
+
+NOTHING = 0
+_SCANNED = re.compile(r'"sparse": found .* in (\d+) out of (\d+) pages')
+
+
+@experiment(units={"pages": "pages", "scanned": "pages", "without": "pages"}, needs=["restart"])
+def vacuums_on_releases(
+    bed: Testbed, every: tuple[int, ...] = (NOTHING, 1000, 100, 33, 32)
+) -> Iterator[Row]:
+    """Pages that VACUUM says it scanned on 9.1 and 9.2 when every nth page of a table has changed.
+
+    Of 0 none has. Without the map it reads all for VACUUM (FREEZE), which these releases let it.
+    """
+    for server in BUILDS:
+        with bed.release(fetched.build(server)).connect() as connection:
+            build(connection, "sparse", "visibility.sparse")
+            said = noted(connection)
+            for number in every:
+                for _ in range(2):  # the first cleans changed pages, the second marks them
+                    SQL.run(connection, "visibility.vacuum_sparse")
+                if number:
+                    SQL.run(connection, "visibility.change_every", every=number)
+                row: Row = {"server": server, "every": number}
+                for name, how in (("scanned", "tell_sparse"), ("without", "tell_all_of_sparse")):
+                    said.clear()
+                    SQL.run(connection, f"visibility.{how}")
+                    [found] = _SCANNED.findall("\n".join(said))
+                    row[name], row["pages"] = map(int, found)
+                yield row
 
 
 @experiment(

@@ -103,6 +103,12 @@ UPDATE sparse SET id = id WHERE (ctid::text::point)[0]::int % :every = 0;
 -- name: vacuum_sparse
 VACUUM sparse;
 
+-- name: tell_sparse
+VACUUM (VERBOSE) sparse;
+
+-- name: tell_all_of_sparse
+VACUUM (FREEZE, VERBOSE) sparse;
+
 -- name: accessed_by_vacuum
 -- Pages that vacuum has accessed, found in the pool or read; 18 counts bytes where 16 and 17 count
 -- operations.
