@@ -100,7 +100,6 @@ def test_print_against_print():
         "haas-044": "holds",
         "haas-045": "holds",
         "haas-047": "not so",
-        "haas-051": "holds",
         "haas-053": "holds",
         "haas-056": "holds",
         "haas-058": "holds",
@@ -131,7 +130,6 @@ CHANGED = [
     ("haas-044", {"costs": lambda f: f.assign(chosen="Seq Scan")}, "partly"),
     ("haas-045", {"reads": lambda f: f.assign(heap_fetches=7)}, "partly"),
     ("haas-047", {"costs": lambda f: f.assign(index_only=f["index_only"] ** 0.5)}, "holds"),
-    ("haas-051", {"join_plans": where("plan", joins.PROBES, rows_read=21)}, "partly"),
     ("haas-053", {"lists": lambda f: f.assign(sorts=True)}, "partly"),
     ("haas-056", {"btrees": where("way", "built at once", lookup=9)}, "not so"),
     ("haas-064", {"choices": lambda f: f.assign(pages=9)}, "no effect"),
@@ -320,6 +318,27 @@ def test_what_9_1_could_not_do_only_9_1_shows(alone, nested, expected):
 
 
 @pytest.mark.parametrize(
+    ("joined", "read", "todays", "expected"),
+    [
+        ("Nested Loop, Nested Loop", 20, 20, "holds"),
+        ("Nested Loop, Nested Loop", 20, 2000, "holds"),
+        ("Nested Loop, Nested Loop", 21, 20, "partly"),
+        ("Nested Loop, Hash Join", 20, 20, "partly"),
+        ("Merge Join, Merge Join", 2000, 20, "not so"),
+    ],
+)
+def test_what_9_2_reads_by_its_own_plan_decides(joined, read, todays, expected):
+    words = {"shape": "", "through": True}
+    found = [words | {"server": "9.2", "form": joins.TALKS, "joins": joined, "rows_read": read}]
+    found += [found[0] | {"server": "9.1", "joins": "Merge Join", "rows_read": 2000}]
+    found += [found[0] | {"form": joins.INNER, "joins": "Merge Join", "rows_read": 2000}]
+    today = [words | {"plan": joins.PROBES, "joins": "Nested Loop", "rows_read": todays}]
+    today += [words | {"plan": joins.MERGE, "joins": "Merge Join", "rows_read": 2000}]
+    tables = {"forms_on_releases": found, "join_plans": today}
+    assert judging.word("haas-051", "access_paths", **tables) == expected
+
+
+@pytest.mark.parametrize(
     ("talks", "inner", "in_a_row", "expected"),
     [
         ((600, 20), (20, 20), (20, 20), "holds"),
@@ -428,6 +447,7 @@ def test_without_the_builds_what_they_decide_is_set_aside(chapter):
         assert judging.changed_word(chapter, "haas-031") == "holds"
         assert judging.changed_word(chapter, "haas-032") == "holds"
         assert judging.changed_word(chapter, "haas-050") == "holds"
+        assert judging.changed_word(chapter, "haas-051") == "holds"
         assert judging.changed_word(chapter, "haas-052") == "holds"
         assert judging.changed_word(chapter, "haas-048") == "holds"
         own = chapter.run("join_on_releases").frame.set_index(["server", "plan"])["shape"]
