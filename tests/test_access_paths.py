@@ -131,6 +131,8 @@ CHANGED = [
     ("haas-043", {"reads": where("scan", accounts.ONLY, index_pages=0)}, "not so"),
     ("haas-044", {"costs": lambda f: f.assign(chosen="Seq Scan")}, "partly"),
     ("haas-045", {"reads": lambda f: f.assign(heap_fetches=7)}, "partly"),
+    ("haas-045", {"reads": where("scan", covering.HALF, heap_fetches=1000)}, "partly"),
+    ("haas-045", {"reads": where("scan", covering.HALF, unmarked=0, heap_fetches=0)}, "partly"),
     ("haas-047", {"costs": lambda f: f.assign(index_only=f["index_only"] ** 0.5)}, "holds"),
     ("haas-053", {"lists": lambda f: f.assign(sorts=True)}, "partly"),
     ("haas-056", {"btrees": where("way", "built at once", lookup=9)}, "not so"),

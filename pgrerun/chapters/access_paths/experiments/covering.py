@@ -17,6 +17,7 @@ from pgrerun.chapters.access_paths.accounts import (
     repeated,
     timed,
 )
+from pgrerun.chapters.access_paths.experiments.ranges import unmark
 from pgrerun.lab.instruments import PAGE, pages, plans, sizes
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
@@ -100,7 +101,9 @@ def wide_scans(bed: Testbed, rows: int = 50_000) -> Iterator[Row]:
         SQL.run(connection, "covering.drop_wide_keys")
 
 
+HALF = "index-only scan, half of the pages marked all-visible"
 STALE = "index-only scan, no page marked all-visible"
+_ALLOWED = {ONLY: SCANS[ONLY], PLAIN: SCANS[PLAIN], HALF: SCANS[ONLY], STALE: SCANS[ONLY]}
 _KINDS = {"index_pages": "btree", "table_pages": "heap", "map_pages": "vm"}
 
 
@@ -108,25 +111,32 @@ _KINDS = {"index_pages": "btree", "table_pages": "heap", "map_pages": "vm"}
     units={
         "node": "text",
         "rows": "rows",
+        "unmarked": "rows",
         "heap_fetches": "rows",
         **dict.fromkeys(_KINDS, "pages"),
     },
     needs=["superuser"],
 )
 def reads(bed: Testbed) -> Iterator[Row]:
-    """Distinct pages that one range query touches by kind, and what EXPLAIN ANALYZE says of it."""
+    """Distinct pages that one range query touches by kind, and what EXPLAIN ANALYZE says of it.
+
+    `unmarked` are the rows of the range that lie on pages which the map doesn't mark.
+    """
     server, query = bed.server, SQL.text("covering.range")
     load(server, bed.parameters.accounts, COVERED)
     server.extension("pg_visibility")
-    for scan, only in {ONLY: "indexonlyscan", PLAIN: "indexscan", STALE: "indexonlyscan"}.items():
+    for scan, only in _ALLOWED.items():
 
         def work(worker: psycopg.Connection, only: str = only) -> None:
             allow_only(worker, only)
             worker.execute(query)
 
         with server.connect() as connection:
+            if scan == HALF:
+                unmark(connection, COVERED, 50)
             if scan == STALE:
                 SQL.run(connection, "covering.empty_map")
+            [(unmarked,)] = SQL.run(connection, "covering.unmarked").fetchall()
             allow_only(connection, only)
             node = plans.explain(connection, query, execute=True).scan_of(COVERED)
         touched = pages.touched(server, work)
@@ -135,6 +145,7 @@ def reads(bed: Testbed) -> Iterator[Row]:
             "scan": scan,
             "node": node.node_type,
             "rows": round(node.rows_actual),
+            "unmarked": unmarked,
             "heap_fetches": node.properties.get("Heap Fetches"),
             **{name: int(own["kind"].str.startswith(kind).sum()) for name, kind in _KINDS.items()},
         }

@@ -45,6 +45,11 @@ DROP TABLE wide_keys;
 -- name: range
 SELECT sum(abalance) FROM covered WHERE aid BETWEEN 15001 AND 16000;
 
+-- name: unmarked
+SELECT count(*) FROM covered JOIN pg_visibility_map('covered'::text::regclass) AS map
+ON map.blkno = (covered.ctid::text::point)[0]
+WHERE aid BETWEEN 15001 AND 16000 AND NOT all_visible;
+
 -- name: empty_map
 SELECT pg_truncate_visibility_map('covered'::text::regclass);
 

@@ -35,7 +35,7 @@ UNION ALL
 SELECT format('pages of the map at {:,} pages of table', pages), NULL, map_pages FROM map_size;
 
 -- name: reads
-SELECT scan, node, heap_fetches, index_pages AS "index", table_pages AS "table", map_pages AS map
+SELECT scan, node, unmarked AS rows_on_unmarked_pages, heap_fetches, index_pages AS "index", table_pages AS "table", map_pages AS map
 FROM reads;
 
 -- name: join_plans
