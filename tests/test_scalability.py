@@ -11,6 +11,7 @@ from pgrerun.chapters.scalability import load
 from pgrerun.chapters.scalability.experiments import (
     builds,
     clients,
+    commit_log,
     commits,
     idle,
     large_machines,
@@ -299,6 +300,13 @@ def test_index_scans_ask_the_commit_log_for_nothing_that_they_know(bed):
     assert unseen < 10 and seen == [2000, 0]
 
 
+def test_what_is_kept_of_the_commit_log_is_what_the_sources_say(bed):
+    rows = on_builds(bed, commit_log.clog_buffers_on_builds)
+    pages = {(row["build"], row["shared_buffers"]): row["kilobytes"] // 8 for row in rows}
+    assert [pages["9.1", pool] for pool in commit_log.POOLS] == [8, 8, 8]  # NUM_CLOG_BUFFERS
+    assert [pages["9.2", pool] for pool in commit_log.POOLS] == [4, 32, 32]  # CLOGShmemBuffers
+
+
 def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch, bed):
     monkeypatch.setattr(wal, "DELAY", 5.0)  # longer than a busy machine makes anybody wait
     rows = list(bed.measure(wal.one_slow_page, {}))
@@ -505,9 +513,13 @@ def crowd(tps):
     return {"crowd": rows_of(crowded), "lookups": rows_of(again)}
 
 
-def pools(largest):
-    sizes = {"2MB": 128, "1GB": largest}
-    return [{"shared_buffers": pool, "kilobytes": size} for pool, size in sizes.items()]
+def kept(before, largest):
+    sizes = {"9.1": (before, before), "9.2": (32, largest)}
+    return [
+        {"build": build, "shared_buffers": pool, "kilobytes": size}
+        for build, both in sizes.items()
+        for pool, size in zip(("2MB", "1GB"), both)
+    ]
 
 
 def rested(seconds, before=11.5):
@@ -564,9 +576,16 @@ RELEASES = rows_of(
         ("haas-002", 0, crowd(80.0), "holds"),
         ("haas-002", 0, crowd(120.0), "reversed"),
         ("haas-002", 0, crowd(101.0), "no effect"),
-        # a cap that the largest pool breaks is broken
-        ("haas-019", 0, {"clog_buffers": pools(2048)}, "not so"),
-        ("haas-019", 0, {"clog_buffers": pools(256)}, "holds"),
+        # what was fixed, and the cap that the largest pool reaches
+        *(
+            ("haas-019", 0, {"clog_buffers_on_builds": kept(*sizes)}, said)
+            for sizes, said in (
+                ((64, 256), "holds"),
+                ((64, 2048), "partly"),
+                ((128, 256), "partly"),
+                ((32, 32), "different now"),
+            )
+        ),
         # questions that are asked once are spared where no hint can be set
         ("haas-021", 0, {"dead_tuples": asked(early=(4, 2), late=(1, 1))}, "holds"),
         ("haas-021", 0, {"dead_tuples": asked(early=(2, 2), late=(1, 1))}, "not so"),

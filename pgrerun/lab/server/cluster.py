@@ -512,7 +512,9 @@ class Cluster(Server):
             raise ServerError(
                 f"{program} works on the files of a stopped server. Call stop() first."
             )
-        command = [str(self._executable(program)), "-D", str(self.data_directory), *options]
+        # which doesn't know -D before 9.3
+        where = [] if program == "pg_resetxlog" else ["-D"]
+        command = [str(self._executable(program)), *options, *where, str(self.data_directory)]
         place = self._server_process()
         place["env"] |= environment
         done = subprocess.run(command, capture_output=True, text=True, **place)

@@ -1,4 +1,3 @@
--- The cap shows where the size adapts to the largest pool; the others are told beside.
-SELECT 'shared_buffers ' || shared_buffers AS part, kilobytes AS value,
-       kilobytes = max(kilobytes) OVER () AS essential
-FROM clog_buffers ORDER BY kilobytes
+-- What each keeps with the largest pool, which in 9.2 is its cap.
+SELECT 'in ' || build AS part, max(kilobytes) AS value
+FROM clog_buffers_on_builds GROUP BY build ORDER BY build

@@ -29,3 +29,27 @@ SELECT count(*) FROM scaling_fresh WHERE id > 0;
 
 -- name: status
 SELECT pg_xact_status(:'transaction'::xid8);
+
+-- name: asking
+CREATE TABLE asking (scan int, page int, PRIMARY KEY (scan, page));
+
+-- name: fill_asking
+INSERT INTO asking
+SELECT scan - 1, page
+FROM generate_series(1, :scans) AS scan, generate_series(1, :pages) AS page;
+
+-- name: file_of_asking
+SELECT pg_relation_filepath('asking');
+
+-- name: prepare_asking
+-- EXPLAIN asks for the tuples of the catalogs, so that the scans needn't
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+EXPLAIN SELECT page FROM asking WHERE scan = 0 AND page > 0 ORDER BY page;
+
+-- name: ask_forwards
+SELECT page FROM asking WHERE scan = :scan AND page > 0 ORDER BY page;
+
+-- name: ask_backwards
+SELECT page FROM asking WHERE scan = :scan AND page > 0 ORDER BY page DESC;
