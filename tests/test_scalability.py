@@ -20,7 +20,6 @@ from pgrerun.chapters.scalability.experiments import (
     wal,
 )
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import callgrind, sessions
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
@@ -307,20 +306,56 @@ def test_what_is_kept_of_the_commit_log_is_what_the_sources_say(bed):
     assert [pages["9.2", pool] for pool in commit_log.POOLS] == [4, 32, 32]  # CLOGShmemBuffers
 
 
-def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch, bed):
-    monkeypatch.setattr(wal, "DELAY", 5.0)  # longer than a busy machine makes anybody wait
-    rows = list(bed.measure(wal.one_slow_page, {}))
-    assert [row["waits"] for row in rows] == [True, True, False]
-    assert word("haas-020", "scalability", one_slow_page=rows) == "fixed"
-    everybody = [row | {"waits": True} for row in rows]
-    assert word("haas-020", "scalability", one_slow_page=everybody) == "still there"
+def slow_page(*waiting):
+    """Who waits for a slow page of the commit log: who needs it, and on some servers others."""
+    return [
+        {
+            "server": server,
+            "session": session,
+            "waits": session != commit_log.OTHER_PAGES or server in waiting,
+        }
+        for server in ("9.1", "9.2", "today")
+        for session in (commit_log.READER, commit_log.SAME_PAGE, commit_log.OTHER_PAGES)
+    ]
 
 
-def test_pages_that_are_not_slow_give_no_verdict(monkeypatch, bed):
-    elsewhere = lambda **given: Disk(**given | {"only": "base/"})
-    monkeypatch.setattr(wal.disk, "Disk", elsewhere)
-    with pytest.raises(CannotMeasure, match="wasn't"):
-        list(bed.measure(wal.one_slow_page, {}))
+@pytest.mark.parametrize(
+    ("waiting", "said"),
+    [
+        (("9.1",), "fixed"),
+        (("9.1", "9.2"), "still there"),
+        (("9.1", "today"), "still there"),
+    ],
+)
+def test_a_bug_that_9_1_shows_is_fixed_where_no_later_server_does(waiting, said):
+    assert word("haas-020", "scalability", slow_clog_page=slow_page(*waiting)) == said
+
+
+def test_who_needs_other_pages_waits_for_the_slow_one_in_9_1_alone(monkeypatch, bed):
+    monkeypatch.setattr(commit_log, "DELAY", 3.0)  # longer than a busy machine makes anybody wait
+    assert sorted(on_builds(bed, commit_log.slow_clog_page), key=str) == sorted(
+        slow_page("9.1"), key=str
+    )
+
+
+@pytest.mark.parametrize(
+    ("waits", "why"),
+    [(set(), "wasn't"), ({commit_log.READER, commit_log.SAME_PAGE}, "didn't show it")],
+)
+def test_a_page_that_is_not_slow_or_a_bug_that_9_1_hides_gives_no_verdict(
+    monkeypatch, bed, waits, why
+):
+    ends = dict.fromkeys((commit_log.READER, commit_log.SAME_PAGE, commit_log.OTHER_PAGES), 0.0)
+    ends |= dict.fromkeys(waits, commit_log.DELAY)
+    for name, stand_in in {
+        "complete": lambda pairs: ["9.1"],
+        "programs": lambda name: bed.programs,
+        "_many_transactions": lambda tested: None,
+        "_while_slow_page_is_read": lambda tested, slow: ends,
+    }.items():
+        monkeypatch.setattr(commit_log, name, stand_in)
+    with pytest.raises(CannotMeasure, match=why):
+        list(bed.measure(commit_log.slow_clog_page, {}))
 
 
 def test_later_no_page_is_logged_in_full(bed):

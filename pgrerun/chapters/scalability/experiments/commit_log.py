@@ -1,19 +1,25 @@
-"""What the commit log's cache holds in 9.1 and in 9.2.
+"""The commit log's cache in 9.1, in 9.2 and today: what it holds, and who waits for its reads.
 
 Whoever reads a row without a hint asks for the page of the commit log that has its transaction.
-So there are rows that seem to be written by transactions on all of its pages.
+So 9.1 and 9.2 get rows that seem to be written by transactions on all of its pages; a server of
+today can be asked for a transaction by its number.
 """
 
 import os
 import struct
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
-from pgrerun.chapters.scalability.experiments.builds import RELEASES, complete, programs
+import psycopg
+
+from pgrerun.chapters.scalability.experiments.builds import RELEASES, TODAY, complete, programs
 from pgrerun.chapters.scalability.load import SMALL_POOL, SQL
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.instruments import single_user
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, private, value
+from pgrerun.lab.server import Cluster, private, releases, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 PAGE, ON_A_PAGE, IN_A_FILE = 8192, 32_768, 32  # bytes, transactions, and pages of a file
@@ -43,6 +49,84 @@ def clog_buffers_on_builds(bed: Testbed) -> Iterator[Row]:
                         again = stretch.counts().reads.requests
                 kilobytes = (PAGES - again) * PAGE // 1024
                 yield {"build": name, "shared_buffers": pool, "kilobytes": kilobytes}
+
+
+FILLING, SLOW, OTHERS = range(1, 21), 21, range(22, PAGES)  # pages
+DELAY = 1.0  # seconds that the slow page takes to be read
+READER, SAME_PAGE, OTHER_PAGES = (
+    "reads the slow page",
+    "needs the same page",
+    "needs one page after another, but not that one",
+)
+
+
+@experiment(units={"waits": "yes or no"}, needs=["restart"])
+def slow_clog_page(bed: Testbed) -> Iterator[Row]:
+    """Who waits while a page of the commit log is read into a full cache by somebody else.
+
+    The page was made slow on purpose. In 9.1, once as many other pages have been read as the cache
+    holds, its place is the next to be used, and whoever needs another waits there for a reading
+    that is none of his. CannotMeasure where the page isn't slow, or where 9.1 doesn't show it.
+    """
+    servers = {name: programs(name) for name in complete([RELEASES])} | {TODAY: bed.programs}
+    for name, found in servers.items():
+        settings = {"shared_buffers": SMALL_POOL}
+        with disk.Slowed() as slow, Cluster(found, settings, disk=slow) as tested:
+            _many_transactions(tested)
+            if not _tells_status(tested.version):
+                _rows_that_ask(tested)
+            seconds = _while_slow_page_is_read(tested, slow)
+        waits = {session: taken >= 0.9 * DELAY for session, taken in seconds.items()}
+        if not (waits[READER] and waits[SAME_PAGE]):
+            raise CannotMeasure(
+                "C compiler",
+                "the page that was to be slow wasn't, not even for those who needed it",
+            )
+        if name == RELEASES[0] and not waits[OTHER_PAGES]:
+            raise CannotMeasure(
+                "the talk's bug", "9.1 didn't show it here, so that nobody can see it gone"
+            )
+        for session, waited in waits.items():
+            yield {"server": name, "session": session, "waits": waited}
+
+
+def _while_slow_page_is_read(tested: Cluster, slow: disk.Slowed) -> dict[str, float]:
+    """Seconds after the slow page was first asked for at which each session has its pages."""
+    slow_page = disk.Disk(read=DELAY, only=f"{_log(tested)}0000", offset=SLOW * PAGE)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        tested.connect() as first,
+        tested.connect() as same,
+        tested.connect() as other,
+    ):
+        if not _tells_status(tested.version):
+            for session in (first, same, other):
+                SQL.run(session, "commit_log.prepare_asking")
+        for page in FILLING:
+            _ask(first, page)
+        with slow.serving(slow_page) as stretch:
+            began = time.monotonic()
+            reading = pool.submit(_ask, first, SLOW)
+            while not (stretch.counts().reads.requests or reading.done()):
+                time.sleep(0.005)
+            waiting = pool.submit(_ask, same, SLOW)
+            ended = {OTHER_PAGES: max(_ask(other, page) for page in OTHERS)}
+            ended |= {READER: reading.result(), SAME_PAGE: waiting.result()}
+    return {session: end - began for session, end in ended.items()}
+
+
+def _tells_status(version: int) -> bool:
+    """Whether a release tells a transaction's status, for which it asks for a page."""
+    return releases.has(version, "xid8")
+
+
+def _ask(connection: psycopg.Connection, page: int) -> float:
+    """Ask for the status of a transaction on a page; when the answer came (time.monotonic)."""
+    if _tells_status(connection.info.server_version):
+        SQL.run(connection, "commit_log.status", transaction=str(_transaction(page)))
+    else:
+        SQL.run(connection, "commit_log.ask", scan=SCANS - 1, page=page)
+    return time.monotonic()
 
 
 def _transaction(page: int) -> int:

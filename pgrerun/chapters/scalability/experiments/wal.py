@@ -1,9 +1,7 @@
 """The WAL and the commit log (CLOG): what is written, asked for, inserted and flushed."""
 
-import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import psycopg
@@ -22,8 +20,6 @@ from pgrerun.chapters.scalability.load import (
     processors,
     server,
 )
-from pgrerun.errors import CannotMeasure
-from pgrerun.lab import disk
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, builds, releases
@@ -194,69 +190,3 @@ def _asked_by(scanning: psycopg.Connection, watch: psycopg.Connection) -> int:
         scanning.autocommit = True
         counters.force_flush(scanning)
     return _questions(watch) - before
-
-
-PAGE, ON_A_PAGE = 8192, 32_768  # bytes of a page, and transactions that it knows of
-CACHED = 16  # so many pages fill the smallest cache
-SLOW, OTHER = 17, 18  # two that aren't among them
-DELAY = 0.6  # seconds that the slow page takes to be read
-READER, SAME_PAGE, OTHER_PAGE = "reads the slow page", "needs the same page", "needs another page"
-
-
-@experiment(units={"waits": "yes or no"}, needs=["restart"])
-def one_slow_page(bed: Testbed) -> Iterator[Row]:
-    """Who waits while a page of the commit log is read into a full cache by somebody else.
-
-    The page was made slow on purpose. In PostgreSQL 9.1 its place in the cache was still the one
-    to be used next, so whoever needed any other page waited there for a reading that was none of
-    his. CannotMeasure where the page isn't slow.
-    """
-    slow_page = disk.Disk(read=DELAY, only="pg_xact/0000", offset=SLOW * PAGE)
-    tested, slow = bed.cluster_on_slow_disk(shared_buffers=SMALL_POOL)
-    releases.require(tested.version, "xid8")  # by which pg_xact_status asks for a page
-    _many_transactions(tested)
-    with tested.connect() as filling:
-        for page in range(CACHED):
-            _ask(filling, page)
-    with slow.serving(slow_page):
-        seconds = _while_slow_page_is_read(tested)
-    waits = {session: taken >= 0.9 * DELAY for session, taken in seconds.items()}
-    if not (waits[READER] and waits[SAME_PAGE]):
-        raise CannotMeasure(
-            "C compiler", "the page that was to be slow wasn't, not even for those who needed it"
-        )
-    for session, page in {READER: SLOW, SAME_PAGE: SLOW, OTHER_PAGE: OTHER}.items():
-        yield {"session": session, "page": page, "waits": waits[session]}
-
-
-def _while_slow_page_is_read(tested: Cluster) -> dict[str, float]:
-    """Seconds after the slow page was first asked for at which each session has its page."""
-    with (
-        ThreadPoolExecutor(2) as pool,
-        tested.connect() as first,
-        tested.connect() as same,
-        tested.connect() as other,
-        tested.connect() as watch,
-    ):
-        began = time.monotonic()
-        reading = pool.submit(_ask, first, SLOW)
-        pid = first.info.backend_pid
-        sessions.await_wait(watch, pid, "IO", reading.done)
-        waiting = pool.submit(_ask, same, SLOW)
-        ended = {OTHER_PAGE: _ask(other, OTHER)}
-        ended |= {READER: reading.result(), SAME_PAGE: waiting.result()}
-    return {session: end - began for session, end in ended.items()}
-
-
-def _many_transactions(tested: Cluster) -> None:
-    """Move the transaction counter on, so that the log has pages that nobody has read."""
-    tested.stop()
-    tested.offline("pg_resetwal", "-x", str(2 * CACHED * ON_A_PAGE))
-    os.truncate(tested.data_directory / "pg_xact" / "0000", 2 * CACHED * PAGE)
-    tested.start()
-
-
-def _ask(connection: psycopg.Connection, page: int) -> float:
-    """Ask for the status of a transaction on a page; when the answer came (time.monotonic)."""
-    SQL.run(connection, "commit_log.status", transaction=str(page * ON_A_PAGE + 1_000))
-    return time.monotonic()

@@ -48,6 +48,9 @@ SET enable_bitmapscan = off;
 SET enable_sort = off;
 EXPLAIN SELECT page FROM asking WHERE scan = 0 AND page > 0 ORDER BY page;
 
+-- name: ask
+SELECT page FROM asking WHERE scan = :scan AND page = :page;
+
 -- name: ask_forwards
 SELECT page FROM asking WHERE scan = :scan AND page > 0 ORDER BY page;
 
