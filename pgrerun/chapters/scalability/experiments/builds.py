@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from pgrerun.chapters.scalability.experiments.clients import SCRIPTS
+from pgrerun.chapters.scalability.experiments.clients import SCRIPTS, on_one_and_on_all
 from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SWEEP
 from pgrerun.chapters.scalability.load import SQL, TPS, Load, loaded, ours, pairs, processors
 from pgrerun.errors import CannotMeasure
@@ -282,6 +282,14 @@ def patches(bed: Testbed) -> Iterator[Row]:
     yield from _over_clients(
         bed, [(name, load, processors()) for name in names for load in SCRIPTS]
     )
+
+
+@experiment(units=TPS, needs=["restart"])
+def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
+    """Both loads on 9.2, kept on one processor and on all, with as many clients for each."""
+    new = RELEASES[1]
+    with Cluster(programs(new), ours(bed)) as tested:
+        yield from on_one_and_on_all(bed, tested, pairs(bed, 7), build=new)
 
 
 def _sweep() -> list[int]:

@@ -177,7 +177,12 @@ SCRIPTS = {"lookups": "lookup", "writers": "tpcb"}
 @experiment(units=TPS, needs=["restart"])
 def by_processors(bed: Testbed) -> Iterator[Row]:
     """Both loads with server and clients kept on one processor, and on all, equally loaded."""
-    tested, usable = bed.cluster(**ours(bed)), os.sched_getaffinity(0)
+    yield from on_one_and_on_all(bed, bed.cluster(**ours(bed)), pairs(bed))
+
+
+def on_one_and_on_all(bed: Testbed, tested: Cluster, many: int, **common: str) -> Iterator[Row]:
+    """The same on any server of ours, in so many blocks; `common` are factors of all rows."""
+    usable = os.sched_getaffinity(0)
     if len(usable) < 2:
         raise CannotMeasure("2 processors", "only one processor may be used here")
     loaded(bed, tested)
@@ -195,7 +200,7 @@ def by_processors(bed: Testbed) -> Iterator[Row]:
 
     variants = {"load": list(SCRIPTS), "processors": list(kept)}
     with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+        yield from bed.compare(measure, variants, pairs=many, warmup=0, positive=["tps"], **common)
 
 
 @contextmanager
