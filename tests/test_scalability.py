@@ -563,12 +563,17 @@ def kept(before, largest):
     ]
 
 
-def rested(seconds, before=11.5):
-    per_second = {"today": 0.6, "9.2": 0.41, "9.1": before}
+def rested(seconds, before=11.5, after=0.41):
+    per_second = {"today": 0.6, "9.2": after, "9.1": before}
     rows = rows_of(
         [
-            ({"role": idle.EVERYBODY, "server": server}, {"per_second": found})
+            ({"role": role, "server": server}, {"per_second": found * share})
             for server, found in per_second.items()
+            for role, share in (
+                (idle.EVERYBODY, 1.0),
+                ("background writer", 0.4),
+                ("walwriter", 0.4),
+            )
         ]
     )
     return [row | {"rested": seconds} for row in rows]
@@ -635,8 +640,14 @@ RELEASES = rows_of(
         ("haas-021", 0, {"dead_tuples": asked(early=(2, 2), late=(1, 1))}, "not so"),
         # only a server that was idle for minutes is the talk's
         *(
-            ("haas-060", 0, {"wakeups": rested(x)}, y)
-            for x, y in ((27, "not tested here"), (210, "holds"))
+            ("haas-060", 0, {"wakeups": rested(*x)}, y)
+            for x, y in (
+                ((27,), "not tested here"),
+                ((210,), "holds"),
+                ((210, 11.6, 0.56), "partly"),
+                ((210, 5.0, 0.41), "partly"),
+                ((210, 5.0, 0.56), "different now"),
+            )
         ),
         *(
             ("haas-061", 0, {"wakeups": rested(x, before)}, y)
