@@ -380,35 +380,44 @@ def test_what_stands_in_for_the_server_before_hot_grows_as_that_did(chapter):
     assert each.loc[("hot", "accounts"), "hot_updated"] == 1000
 
 
-def grown(tellers, branches):
-    """Rows of `small_tables_then` from the growth before HOT and with it."""
-    for relation, growth_ in (("tellers", tellers), ("branches", branches)):
-        for server, pages_ in zip((builds.BEFORE, builds.WITH), growth_, strict=True):
-            row = {"server": server, "relation": relation, "before": 5, "after": 5 + pages_}
-            yield row | {"updated": 58_500, "hot_updated": 0}
+def grown(tellers, branches, key=(3, 0), chance=0.0, pairs=5):
+    """Rows of `small_tables_by_clients` from the growth before HOT and with it.
+
+    By chance the tables grow further in every second run on the commit before HOT, by that share.
+    """
+    for block in range(pairs):
+        for at, server in enumerate((builds.BEFORE, builds.WITH)):
+            times = 1 + chance * (block % 2) * (1 - at)
+            sizes = {"tellers": tellers[at] * times, "branches": branches[at] * times}
+            row = {"server": server, "block": block} | {n: round(v) for n, v in sizes.items()}
+            row |= {"tellers_pkey": 0, "branches_pkey": key[at], "disturbed": "", "left_out": False}
+            yield row | {"updated": 117_000, "hot_updated": 0}
 
 
 @pytest.mark.parametrize(
-    ("tellers", "branches", "expected"),
+    ("tellers", "branches", "given", "expected"),
     [
-        ((2017, 87), (256, 66), "holds"),
-        ((2017, 20), (256, 1), "stronger"),
-        ((300, 87), (100, 66), "weaker"),
-        ((300, 87), (256, 1), "partly"),
-        ((300, 300), (256, 256), "no effect"),
-        ((20, 87), (66, 256), "reversed"),
-        ((2017, 20), (256, 0), "stronger"),
+        ((2017, 87), (256, 66), {}, "holds"),
+        ((300, 87), (256, 1), {}, "holds"),
+        ((300, 87), (256, 0), {"chance": 0.5}, "holds"),
+        ((300, 87), (60, 66), {}, "partly"),
+        ((300, 300), (256, 256), {}, "no effect"),
+        ((20, 87), (50, 66), {}, "reversed"),
+        ((300, 290), (256, 250), {"chance": 0.5}, "inconclusive"),
+        ((300, 87), (256, 66), {"pairs": 3}, "inconclusive"),
     ],
 )
-def test_the_growth_of_small_tables_is_judged_by_as_many_clients(tellers, branches, expected):
+def test_the_growth_of_small_tables_is_judged_by_as_many_clients(
+    tellers, branches, given, expected
+):
     alone = [
         {"variant": variant, "relation": relation, "before": 1, "after": 1 + pages_}
         | {"updated": 9, "hot_updated": 0}
         for relation in ("tellers", "branches")
         for variant, pages_ in ((HOT, 7), (UNPRUNED, 7))
     ]
-    then = list(grown(tellers, branches))
-    assert word("hot-013", "hot", small_tables_then=then, small_tables=alone) == expected
+    then = list(grown(tellers, branches, **given))
+    assert word("hot-013", "hot", small_tables_by_clients=then, small_tables=alone) == expected
     assert word("hot-013", "hot", small_tables=alone) == "not tested here"
 
 

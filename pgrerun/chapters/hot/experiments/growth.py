@@ -1,10 +1,11 @@
 """Sizes after many updates: the thread's two set-ups, the steady state and its model, a queue.
 
 Time is counted in updates per account, so that growth compares across machines. One session and
-fixed seeds: the sizes are the same in every run.
+fixed seeds: the sizes are the same in every run, but for those that many clients leave.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import psycopg
@@ -36,7 +37,7 @@ from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, fetched
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 COMPARED = (HOT, NO_HOT, UNPRUNED)
@@ -112,35 +113,54 @@ def small_tables(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[
                 yield {"variant": variant} | row
 
 
-@experiment(units=SIZES, needs=["restart"])
-def small_tables_then(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[Row]:
-    """Pages of branches and tellers after whole transactions by as many clients as the thread had.
+@experiment(
+    units=dict.fromkeys(SMALL, "pages") | {"updated": "tuples", "hot_updated": "tuples"},
+    needs=["restart"],
+)
+def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[Row]:
+    """Growth of branches and tellers by whole transactions of as many clients as the thread had.
 
-    On the commit before HOT and on the one with it. How many transactions are under way beside one
-    decides which versions can't be pruned yet, and the number of clients decides that, however fast
-    they are; so accounts, which aren't looked at, are few. CannotMeasure unless both commits are
-    registered.
+    On the commit before HOT and on the one with it, in blocks from tables loaded anew. How many
+    transactions are under way beside one decides which versions can't be pruned yet; the number of
+    clients decides that, however fast they are, and chance, so that no two runs are the same.
+    Accounts, which aren't looked at, are few. CannotMeasure unless both commits are registered.
     """
     found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     scale, clients = (int(printed.cell("hot_setup", of, "value")) for of in ("scale", "clients"))
     ours = Pgbench(scale, 1000, prefix="")
     settings = {"fsync": "off", "max_connections": clients + BESIDE}
-    for name, programs in found.items():
-        with Cluster(programs, settings) as server:
-            ours.load(server, fillfactor={"accounts": FILLFACTOR})
-            with server.connect() as connection:
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+
+        def prepare(block: Block, server: str) -> None:
+            ours.load(servers[server], fillfactor={"accounts": FILLFACTOR})
+
+        def measure(block: Block, server: str) -> dict[str, float]:
+            with servers[server].connect() as connection:
                 before = pages_of(connection, SMALL)
                 # planned for each transaction, as then: what is small to begin with grows
                 pgbench.run(
-                    server,
+                    servers[server],
                     SQL.script(FULL),
                     clients=clients,
                     transactions=max(1, transactions // clients),
                     variables=ours.variables,
-                    seed=bed.parameters.seed,
+                    seed=block.seed,
                 )
-                for row in _sizes(connection, before):
-                    yield {"server": name} | row
+                each = list(_sizes(connection, before))
+            grown = {row["relation"]: row["after"] - row["before"] for row in each}
+            return grown | {
+                name: sum(row[name] for row in each) for name in ("updated", "hot_updated")
+            }
+
+        yield from bed.compare(
+            measure,
+            {"server": list(servers)},
+            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
 
 
 # ---- the steady state, measured and computed
