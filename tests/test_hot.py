@@ -492,14 +492,14 @@ def test_the_commit_before_hot_compacts_by_either_command(chapter):
     assert (each["accounts"] >= found(chapter, "compaction")["accounts"].min()).all()
 
 
-def swept(*gains, pairs=2):
-    """Rows of `sweep_of_setups`: a set-up for each gain."""
+def swept(*gains, pairs=2, transactions=100_000):
+    """Rows of `merlins_setups`: a set-up for each gain."""
     for scale, gain in enumerate(gains):
-        setup = {"scale": scale, "clients": 1, "pool": "8MB", "autovacuum": False}
-        for block in range(pairs):
+        setup = {"scale": scale, "clients": 1, "autovacuum": "off", "transactions": transactions}
+        for block in range(max(pairs, 5 * (scale == 0))):
             for server, tps in ((builds.BEFORE, 100.0), (builds.WITH, 100.0 * gain)):
-                measured = {"server": server, "tps": tps, "hot_share": 0.5, "vacuumed": 0}
-                yield setup | measured | {"block": block, "disturbed": "", "left_out": False}
+                measured = {"server": server, "tps": tps, "hot_share": 0.5, "block": block}
+                yield setup | measured | {"disturbed": "", "left_out": False}
 
 
 @pytest.mark.parametrize(
@@ -513,15 +513,20 @@ def swept(*gains, pairs=2):
         ([1.0] * 12 + [1.6] * 10 + [1.2] * 2, "not so"),
         ([1.0] * 12 + [1.2] * 12, "inconclusive"),
         ([1.2] * 5, "inconclusive"),
+        # as many as there are: all but one decide
+        ([1.2] * 8 + [1.0], "holds"),
+        ([1.0] * 8 + [1.2], "not so"),
     ],
 )
 def test_most_set_ups_are_surely_more_than_half_of_them(gains, expected):
-    assert word("hot-021", "hot", sweep_of_setups=swept(*gains)) == expected
+    assert word("hot-021", "hot", merlins_setups=swept(*gains)) == expected
+    short = swept(*gains, transactions=30_000)
+    assert word("hot-021", "hot", merlins_setups=short) == "not tested here"
 
 
 def test_a_set_up_that_ran_once_decides_nothing():
     once = swept(*[1.2] * 24, pairs=1)
-    assert word("hot-021", "hot", sweep_of_setups=once) == "inconclusive"
+    assert word("hot-021", "hot", merlins_setups=once) == "inconclusive"
 
 
 GOOD = {"ended": False, "error": "", "committed": 5, "scanned": 5, "found": 5, "missed": 0}

@@ -5,7 +5,7 @@ WITH setups AS (
     SELECT count(DISTINCT block) AS pairs,
            exp(avg(ln(tps)) FILTER (server = 'hot') - avg(ln(tps)) FILTER (server <> 'hot'))
                AS times
-    FROM sweep_of_setups GROUP BY scale, clients, pool, autovacuum
+    FROM merlins_setups GROUP BY scale, clients, autovacuum
 ), said AS (
     SELECT 1 + max(value) FILTER (key = 'improvement_low') / 100 AS least,
            1 + max(value) FILTER (key = 'improvement_high') / 100 AS most

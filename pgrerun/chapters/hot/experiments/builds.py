@@ -1,9 +1,7 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import product
 
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
@@ -80,8 +78,6 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     """
     most = max(clients for _, clients in MERLINS)
     ours = Pgbench(most, accounts, prefix="")
-    alone = printed.cell("hot_abalance", "indexed_1_head", "transactions_per_client")  # by all
-    transactions = alone * min(1, bed.parameters.thread_scale / WHOLE)
     settings = {"fsync": "off", "max_connections": most + BESIDE}
     found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     with ExitStack() as stack:
@@ -97,9 +93,7 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
                     SQL.run(connection, "servers.index_on_abalance")
 
         def measure(block: Block, server: str, index: str, clients: int) -> dict[str, float]:
-            many = max(1, round(transactions / clients))
-            found = _whole(servers[server], ours, clients, block.seed, transactions=many)
-            return found | {"transactions": many * clients}
+            return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
 
         variants = [
             {"server": server, "index": index, "clients": clients}
@@ -116,91 +110,88 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
         )
 
 
+def _as_many(bed: Testbed) -> float:
+    """The message's transactions, by all clients, or their share below a thread_scale of WHOLE."""
+    alone = printed.cell("hot_abalance", "indexed_1_head", "transactions_per_client")
+    return alone * min(1, bed.parameters.thread_scale / WHOLE)
+
+
 def _whole(
-    server: Cluster, ours: Pgbench, clients: int, seed: int, **length: int
+    server: Cluster, ours: Pgbench, clients: int, seed: int, transactions: float
 ) -> dict[str, float]:
     """Throughput of pgbench's whole transaction, and the share of HOT updates of accounts."""
-    script = SQL.script(FULL)
+    each = max(1, round(transactions / clients))
     done = pgbench.run(
-        server, script, clients=clients, variables=ours.variables, seed=seed, **length
+        server,
+        SQL.script(FULL),
+        clients=clients,
+        transactions=each,
+        variables=ours.variables,
+        seed=seed,
     )
     with server.connect() as connection:
         counted = counters.counts_each(connection, ACCOUNTS[0])[ACCOUNTS[0]]
-    return {"tps": done.tps, "hot_share": counted["hot_updated"] / counted["updated"]}
+    share = counted["hot_updated"] / counted["updated"]
+    return {"tps": done.tps, "hot_share": share, "transactions": each * clients}
 
 
 # ---- Merlin's wide variety
 
-SCALES, CLIENTS = (1, 3, 10), (1, 10)
-POOLS = ("8MB", "512MB")  # less than the smallest tables have, and more than the largest
-SECONDS = 5  # of a run, and fewer below a thread_scale of as many
+SCALES, MANY = (1, 3, 10), 10
+# Scale and clients. Ten clients without autovacuum have enough pairs for a ratio, as he prints one
+# of ten clients without the index; the others as many as a count of set-ups needs.
+TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)
+FEWER_CLIENTS = ((1, 1),)
+VACUUMED = ((1, 1), (3, 3), *TEN_CLIENTS)
 
 
 @experiment(
-    units={"tps": "transactions/s", "hot_share": "share", "vacuumed": "relations"},
+    units={"tps": "transactions/s", "hot_share": "share", "transactions": "transactions"},
     needs=["restart"],
 )
-def sweep_of_setups(bed: Testbed) -> Iterator[Row]:
-    """pgbench's whole transaction in many set-ups, on the commit before HOT and on the one with it.
+def merlins_setups(bed: Testbed) -> Iterator[Row]:
+    """pgbench's whole transaction in several set-ups, on the commit before HOT and the one with it.
 
-    Without fsync and at the stock fillfactor, as Merlin ran it. Of scale, clients, pool and
-    autovacuum, which he doesn't print, all combinations of a few, with scales up to thread_scale.
-    Autovacuum, where it is on, comes every second, as a run is short; `vacuumed` is how many
-    relations it came to. Each run starts from relations loaded anew. CannotMeasure unless both
-    commits are registered.
+    Without fsync, at the stock fillfactor and without an index on abalance, as Merlin ran it. He
+    prints neither scale nor autovacuum: here are a few of each, with as many transactions as in
+    merlins_servers. Autovacuum, where it is on, comes every second, as a run is shorter than the
+    minute that it waits by default. Each run starts from relations loaded anew. CannotMeasure
+    unless both commits are registered.
     """
     found = {name: fetched.build(name) for name in (BEFORE, WITH)}
-    seconds = min(SECONDS, bed.parameters.thread_scale)
-    scales = [scale for scale in SCALES if scale <= bed.parameters.thread_scale]
+    settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
+    enough = max(ENOUGH_PAIRS, bed.parameters.pairs // 3)
+    few = max(1, bed.parameters.pairs // 8)
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(Cluster(one)) for name, one in found.items()}
-        for scale, clients, pool, autovacuum in product(scales, CLIENTS, POOLS, (False, True)):
-            setup = _Setup(servers, Pgbench(scale, prefix=""), clients, seconds)
-            for server in servers.values():
-                server.restart(_swept(pool, autovacuum))
+        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+
+        def prepare(block: Block, server: str, scale: int, clients: int) -> None:
+            Pgbench(scale, prefix="").load(servers[server], autovacuum=True)
+
+        def measure(block: Block, server: str, scale: int, clients: int) -> dict[str, float]:
+            ours = Pgbench(scale, prefix="")
+            return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
+
+        for setups, autovacuum, pairs in (
+            (TEN_CLIENTS, "off", enough),
+            (FEWER_CLIENTS, "off", few),
+            (VACUUMED, "on", few),
+        ):
+            for one in servers.values():
+                one.restart({"autovacuum": autovacuum})
             yield from bed.compare(
-                setup.measure,
-                {"server": list(servers)},
-                # many set-ups rather than many runs of each: the claim is about how many gain
-                pairs=max(1, bed.parameters.pairs // 8),
+                measure,
+                [
+                    {"scale": scale, "clients": clients, "server": server}
+                    for scale, clients in setups
+                    for server in servers
+                ],
+                pairs=pairs,
                 warmup=0,
-                prepare=setup.prepare,
+                prepare=prepare,
                 fixed=True,
-                scale=scale,
-                clients=clients,
-                pool=pool,
                 autovacuum=autovacuum,
             )
-
-
-def _swept(pool: str, autovacuum: bool) -> dict[str, str | int]:
-    return {
-        "fsync": "off",
-        "max_connections": max(CLIENTS) + BESIDE,
-        "shared_buffers": pool,
-        "autovacuum": "on" if autovacuum else "off",
-        "autovacuum_naptime": "1s",
-    }
-
-
-@dataclass(frozen=True)
-class _Setup:
-    """One set-up of the sweep, on servers that have its settings."""
-
-    servers: Mapping[str, Cluster]
-    ours: Pgbench
-    clients: int
-    seconds: int
-
-    def prepare(self, block: Block, server: str) -> None:
-        self.ours.load(self.servers[server], autovacuum=True)
-
-    def measure(self, block: Block, server: str) -> dict[str, float]:
-        one = self.servers[server]
-        found = _whole(one, self.ours, self.clients, block.seed, seconds=self.seconds)
-        with one.connect() as connection:
-            vacuumed = value(connection, int, SQL.text("servers.relations_vacuumed"))
-        return found | {"vacuumed": vacuumed}
 
 
 def _settings(scale: int) -> dict[str, str | int]:
