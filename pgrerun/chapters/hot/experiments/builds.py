@@ -58,8 +58,7 @@ def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Ro
         yield from _run(bed, name, bed.programs, variant, accounts)
 
 
-ON_ABALANCE, NONE = "on abalance", "none"
-MERLINS = ((ON_ABALANCE, 1), (ON_ABALANCE, 10), (NONE, 10))  # index and clients, as he prints them
+MANY = 10  # clients in Merlin's runs of more than one
 WHOLE = 6  # branches from which on all of the message's transactions are run: half a minute each
 
 
@@ -68,45 +67,36 @@ WHOLE = 6  # branches from which on all of the message's transactions are run: h
     needs=["restart"],
 )
 def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
-    """Merlin's three comparisons on the commit before HOT and on the one with it.
+    """Merlin's comparisons with an index on abalance, on the commit before HOT and the one with it.
 
-    pgbench's whole transaction without fsync at the stock fillfactor, one client and ten, with and
-    without an index on abalance. The message doesn't tell the scale: here it is pgbench's advice,
-    as many branches as the most clients, of so many `accounts`, and the message's transactions from
-    a thread_scale of WHOLE on, below it their share. Each run starts from relations loaded anew.
-    CannotMeasure unless both commits are registered.
+    pgbench's whole transaction without fsync at the stock fillfactor, one client and ten. The
+    message doesn't tell the scale: here it is pgbench's advice, as many branches as the most
+    clients, of so many `accounts`, and the message's transactions from a thread_scale of WHOLE on,
+    below it their share. Each run starts from relations loaded anew. CannotMeasure unless both
+    commits are registered.
     """
-    most = max(clients for _, clients in MERLINS)
-    ours = Pgbench(most, accounts, prefix="")
-    settings = {"fsync": "off", "max_connections": most + BESIDE}
+    ours = Pgbench(MANY, accounts, prefix="")
+    settings = {"fsync": "off", "max_connections": MANY + BESIDE}
     found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     with ExitStack() as stack:
-        servers = {
-            name: stack.enter_context(Cluster(programs, settings))
-            for name, programs in found.items()
-        }
+        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
 
-        def prepare(block: Block, server: str, index: str, clients: int) -> None:
+        def prepare(block: Block, server: str, clients: int) -> None:
             ours.load(servers[server])
-            if index == ON_ABALANCE:
-                with servers[server].connect() as connection:
-                    SQL.run(connection, "servers.index_on_abalance")
+            with servers[server].connect() as connection:
+                SQL.run(connection, "servers.index_on_abalance")
 
-        def measure(block: Block, server: str, index: str, clients: int) -> dict[str, float]:
+        def measure(block: Block, server: str, clients: int) -> dict[str, float]:
             return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
 
-        variants = [
-            {"server": server, "index": index, "clients": clients}
-            for index, clients in MERLINS
-            for server in servers
-        ]
         yield from bed.compare(
             measure,
-            variants,
+            {"clients": (1, MANY), "server": list(servers)},
             pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
             warmup=0,
             prepare=prepare,
             fixed=True,
+            index="on abalance",
         )
 
 
@@ -137,7 +127,7 @@ def _whole(
 
 # ---- Merlin's wide variety
 
-SCALES, MANY = (1, 3, 10), 10
+SCALES = (1, 3, 10)
 # Scale and clients. Ten clients without autovacuum have enough pairs for a ratio, as he prints one
 # of ten clients without the index; the others as many as a count of set-ups needs.
 TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)

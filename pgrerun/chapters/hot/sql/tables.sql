@@ -73,6 +73,14 @@ FROM printed.hot_growth g JOIN small_tables s ON s.relation = g.name
 WHERE g.script = 'full'
 GROUP BY ALL ORDER BY relation DESC;
 
+-- name: small_by_clients
+-- From the run in which each grew least to the one in which it grew most.
+SELECT server, min(tellers) || ' to ' || max(tellers) AS tellers,
+       min(tellers_pkey) || ' to ' || max(tellers_pkey) AS tellers_pkey,
+       min(branches) || ' to ' || max(branches) AS branches,
+       min(branches_pkey) || ' to ' || max(branches_pkey) AS branches_pkey
+FROM small_tables_by_clients GROUP BY server ORDER BY server;
+
 -- name: computed
 -- Pages of accounts and its index at the end, measured and computed.
 SELECT m.variant, m.vacuumed, m.updates, m.accounts, c.accounts AS accounts_computed,
