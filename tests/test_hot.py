@@ -126,7 +126,6 @@ CHANGED = [
         {"long_transaction": lambda f: with_(ALONE, chain=f["chain"].max())(f)},
         "partly",
     ),
-    ("hot-015", {"steady": lambda f: f.assign(accounts=10)}, "no effect"),
     ("hot-017", {"reading": lambda f: f.assign(lookup=3.0)}, "no effect"),
     ("hot-018", {"update_prunes": lambda f: f.assign(free=100)}, "holds"),
     ("hot-019", {"page_steps": lambda f: f.assign(state="normal")}, "partly"),
@@ -430,6 +429,35 @@ def test_the_index_of_branches_is_judged_on_the_two_commits(key, expected):
     # once it didn't grow before HOT
     then[0]["branches_pkey"] = 3 - key[0]
     assert word("hot-014", "hot", small_tables_by_clients=then) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("grows", "vacuumed", "expected"),
+    [
+        (1.31, 1, "holds"),
+        (1.08, 1, "holds"),
+        (1.0, 1, "no effect"),
+        (0.9, 1, "reversed"),
+        (1.31, 0, "not tested here"),
+    ],
+)
+def test_growth_is_judged_under_an_autovacuum_that_came(grows, vacuumed, expected):
+    run = {"server": builds.BEFORE, "before": 10_000, "disturbed": "", "left_out": False}
+    rows_ = [
+        run | {"block": block, "after": round(10_000 * grows) + block, "vacuumed": 1}
+        for block in range(5)
+    ]
+    rows_[3]["vacuumed"] = vacuumed  # in one of the runs
+    assert word("hot-015", "hot", under_autovacuum=rows_) == expected
+
+
+@pytest.mark.skipif(
+    builds.BEFORE not in registered(),
+    reason="the build before-hot isn't registered here (`pgrerun releases add`)",
+)
+def test_accounts_are_loaded_anew_for_each_run_under_autovacuum(chapter):
+    each = found(chapter, "under_autovacuum", accounts=2000)
+    assert len(each) == 5 and each["before"].nunique() == 1 and (each["after"] > 0).all()
 
 
 def merlins(gain, transactions, pairs=5, **factors):

@@ -58,6 +58,49 @@ def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Ro
         yield from _run(bed, name, bed.programs, variant, accounts)
 
 
+@experiment(
+    units={"before": "pages", "after": "pages", "vacuumed": "visits"},
+    needs=["restart"],
+)
+def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
+    """Pages of accounts around the reduced script on the commit before HOT, vacuumed by autovacuum.
+
+    As in on_the_threads_servers, from relations loaded anew, but that autovacuum comes every
+    second, the least that it can be set to, and makes no pauses, as until July 2007: a minute of
+    the thread's are seven in a thousand of its updates, a second of a run that waits for no disk
+    some hundredths. The release doesn't count visits, so `vacuumed` is one if autovacuum came at
+    all. CannotMeasure unless the commit before HOT is registered.
+    """
+    scale = bed.parameters.thread_scale
+    ours = Pgbench(scale, accounts, prefix="")
+    settings = _settings(scale) | {
+        "synchronous_commit": "off",
+        "autovacuum_naptime": "1s",
+        "autovacuum_vacuum_cost_delay": 0,
+    }
+    with Cluster(fetched.build(BEFORE), settings) as cluster:
+
+        def prepare(block: Block, server: str) -> None:
+            ours.load(cluster, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
+
+        def measure(block: Block, server: str) -> dict[str, float]:
+            with cluster.connect() as connection:
+                before = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
+                _reduced(cluster, ours, round(UPDATES * accounts), block.seed)
+                after = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
+                vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
+            return {"before": before, "after": after, "vacuumed": float(vacuumed)}
+
+        yield from bed.compare(
+            measure,
+            {"server": [BEFORE]},
+            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
+
+
 MANY = 10  # clients in Merlin's runs of more than one
 WHOLE = 6  # branches from which on all of the message's transactions are run: half a minute each
 
@@ -197,6 +240,19 @@ def _settings(scale: int) -> dict[str, str | int]:
     }
 
 
+def _reduced(server: Cluster, ours: Pgbench, each: int, seed: int) -> pgbench.PgbenchResult:
+    """The reduced script by as many clients as branches, so many transactions of each."""
+    return pgbench.run(
+        server,
+        SQL.script(REDUCED),
+        clients=ours.branches,
+        transactions=each,
+        variables=ours.variables,
+        seed=seed,
+        protocol="prepared",
+    )
+
+
 def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
     """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
     scale = bed.parameters.thread_scale
@@ -207,15 +263,7 @@ def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: in
             if ddl := INDEXES[variant]:
                 SQL.run(connection, ddl)
             before = pages_of(connection, ACCOUNTS)
-            done = pgbench.run(
-                server,
-                SQL.script(REDUCED),
-                clients=scale,
-                transactions=round(UPDATES * accounts),
-                variables=ours.variables,
-                seed=bed.parameters.seed,
-                protocol="prepared",
-            )
+            done = _reduced(server, ours, round(UPDATES * accounts), bed.parameters.seed)
             after = pages_of(connection, ACCOUNTS)
             counted = counters.counts_each(connection, *ACCOUNTS)
             vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
