@@ -1,5 +1,6 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -153,7 +154,7 @@ def _whole(
     server: Cluster, ours: Pgbench, clients: int, seed: int, transactions: float
 ) -> dict[str, float]:
     """Throughput of pgbench's whole transaction, and the share of HOT updates of accounts."""
-    each = max(1, round(transactions / clients))
+    each = math.ceil(transactions / clients)  # three clients would lack one of a hundred thousand
     done = pgbench.run(
         server,
         SQL.script(FULL),
