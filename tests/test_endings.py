@@ -508,6 +508,7 @@ def test_the_parameters_that_regimes_name_are_those_that_experiments_go_by():
             "timed_accounts",
             math.ceil(throughput.VACUUMED_IN_TIME / threads_disk.LARGER),
         ),
+        "autovacuum came": ("thread_scale", builds.WHOLE),
         "the message's transactions": ("thread_scale", builds.WHOLE),
         "steady state": ("seconds", over_time.LONG),
         "idle for minutes": ("idle_seconds", idle.FEW_MINUTES / 2),
