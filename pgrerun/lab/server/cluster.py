@@ -230,7 +230,7 @@ class Cluster(Server):
         return {"HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
 
     def _failed(self, what: str, said: str) -> ServerError:
-        text = f"{what} of {self.name} failed in {self._home.path.parent}: {said.strip()[-2000:]}"
+        text = f"{what} of the server, {self.name}, failed in {self._home.path.parent}: {said.strip()[-2000:]}"
         # A short write isn't ENOSPC, and a full disk may leave no room for the log to say so.
         signs = ("No space left on device", "Check free disk space")
         if "shared memory" in said and signs[0] in said:
