@@ -230,7 +230,10 @@ class Cluster(Server):
         return {"HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
 
     def _failed(self, what: str, said: str) -> ServerError:
-        text = f"{what} of the server, {self.name}, failed in {self._home.path.parent}: {said.strip()[-2000:]}"
+        shown = said.strip()
+        if len(shown) > 2000:  # the sentence in front of a log says what happened
+            shown = f"{shown[:500]} ... {shown[-1500:]}"
+        text = f"{what} of {self.name} failed in {self._home.path.parent}: {shown}"
         # A short write isn't ENOSPC, and a full disk may leave no room for the log to say so.
         signs = ("No space left on device", "Check free disk space")
         if "shared memory" in said and signs[0] in said:
