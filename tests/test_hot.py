@@ -55,6 +55,12 @@ def server(chapter):
     return chapter.bed.server
 
 
+on_the_commit_before_hot = pytest.mark.skipif(
+    builds.BEFORE not in registered(),
+    reason="the build before-hot isn't registered here (`pgrerun releases add`)",
+)
+
+
 def found(chapter, name, **changed):
     return chapter.run(name, **changed).frame
 
@@ -451,10 +457,7 @@ def test_growth_is_judged_under_an_autovacuum_that_came(grows, vacuumed, expecte
     assert word("hot-015", "hot", under_autovacuum=rows_) == expected
 
 
-@pytest.mark.skipif(
-    builds.BEFORE not in registered(),
-    reason="the build before-hot isn't registered here (`pgrerun releases add`)",
-)
+@on_the_commit_before_hot
 def test_accounts_are_loaded_anew_for_each_run_under_autovacuum(chapter):
     each = found(chapter, "under_autovacuum", accounts=2000)
     assert len(each) == 5 and each["before"].nunique() == 1 and (each["after"] > 0).all()
@@ -530,10 +533,7 @@ def test_compaction_is_judged_on_the_commit_before_hot(vacuumed, better, second_
     assert alone == ["not tested here"] * 2
 
 
-@pytest.mark.skipif(
-    builds.BEFORE not in registered(),
-    reason="the build before-hot isn't registered here (`pgrerun releases add`)",
-)
+@on_the_commit_before_hot
 def test_the_commit_before_hot_compacts_by_either_command(chapter):
     each = found(chapter, "compaction_before_hot").set_index("command")
     assert list(each.index) == list(side_effects.COMPACTING)

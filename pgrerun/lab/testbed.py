@@ -256,6 +256,11 @@ class Testbed:
         """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
         return max(ENOUGH_PAIRS, 2 * int(self.parameters.pairs) // 3)
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Blocks where each takes a minute: a third of the pairs, but enough for a verdict."""
+        return max(ENOUGH_PAIRS, int(self.parameters.pairs) // 3)
+
     def compare(
         self,
         measure: Callable[..., Mapping[str, float]],

@@ -91,6 +91,27 @@ def updates(relations: Pgbench, per_account: float = UPDATES) -> int:
     return round(per_account * relations.accounts)
 
 
+def run_script(
+    server: Server,
+    relations: Pgbench,
+    script: str,
+    transactions: int,
+    *,
+    seed: int,
+    clients: int = 1,
+) -> pgbench.PgbenchResult:
+    """Run so many transactions of a script in all, prepared, shared out among the clients."""
+    return pgbench.run(
+        server,
+        SQL.script(script),
+        clients=clients,
+        transactions=max(1, transactions // clients),
+        variables=relations.variables,
+        seed=seed,
+        protocol="prepared",
+    )
+
+
 def run_pgbench(
     server: Server,
     relations: Pgbench,
@@ -100,20 +121,12 @@ def run_pgbench(
     seed: int,
     clients: int = 1,
 ) -> pgbench.PgbenchResult:
-    """Run so many transactions of a script in all, shared out among the clients.
+    """The same, and return when the clients' backends have left.
 
-    Returns when the clients' backends have left: they report what they counted as they do. Which
-    are the clients' a server tells from 9.0 on, so that the builds of 2007 are run without it.
+    They report what they counted as they do. Which are the clients' a server tells from 9.0 on, so
+    that the builds of 2007 are run by `run_script`.
     """
-    done = pgbench.run(
-        server,
-        SQL.script(script),
-        clients=clients,
-        transactions=max(1, transactions // clients),
-        variables=relations.variables,
-        seed=seed,
-        protocol="prepared",
-    )
+    done = run_script(server, relations, script, transactions, seed=seed, clients=clients)
     with server.connect() as connection:
         while SQL.run(connection, "variants.clients").fetchone()[0]:
             time.sleep(0.002)

@@ -1,7 +1,7 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from pgrerun.chapters.hot.variants import (
@@ -13,15 +13,16 @@ from pgrerun.chapters.hot.variants import (
     REDUCED,
     SQL,
     UNPRUNED,
-    UPDATES,
     is_unpruned,
+    run_script,
+    updates,
 )
 from pgrerun.lab.instruments import counters, pgbench
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, Programs, builds, fetched, value
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 BEFORE, WITH = "before-hot", "hot"
@@ -87,7 +88,7 @@ def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
         def measure(block: Block, server: str) -> dict[str, float]:
             with cluster.connect() as connection:
                 before = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
-                _reduced(cluster, ours, round(UPDATES * accounts), block.seed)
+                _reduced(cluster, ours, block.seed)
                 after = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
                 vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
             return {"before": before, "after": after, "vacuumed": float(vacuumed)}
@@ -95,11 +96,20 @@ def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"server": [BEFORE]},
-            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            pairs=bed.fewest_pairs,
             warmup=0,
             prepare=prepare,
             fixed=True,
         )
+
+
+def both_commits(stack: ExitStack, settings: Mapping[str, str | int]) -> dict[str, Cluster]:
+    """Servers of the commit before HOT and of the one with it, by name, until the stack unwinds.
+
+    CannotMeasure, and none is started, unless both are registered.
+    """
+    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+    return {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
 
 
 MANY = 10  # clients in Merlin's runs of more than one
@@ -121,9 +131,8 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     """
     ours = Pgbench(MANY, accounts, prefix="")
     settings = {"fsync": "off", "max_connections": MANY + BESIDE}
-    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+        servers = both_commits(stack, settings)
 
         def prepare(block: Block, server: str, clients: int) -> None:
             ours.load(servers[server])
@@ -136,7 +145,7 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"clients": (1, MANY), "server": list(servers)},
-            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            pairs=bed.fewest_pairs,
             warmup=0,
             prepare=prepare,
             fixed=True,
@@ -192,12 +201,10 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     minute that it waits by default. Each run starts from relations loaded anew. CannotMeasure
     unless both commits are registered.
     """
-    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
-    enough = max(ENOUGH_PAIRS, bed.parameters.pairs // 3)
     few = max(1, bed.parameters.pairs // 8)
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+        servers = both_commits(stack, settings)
 
         def prepare(block: Block, server: str, scale: int, clients: int) -> None:
             Pgbench(scale, prefix="").load(servers[server], autovacuum=True)
@@ -207,7 +214,7 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
             return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
 
         for setups, autovacuum, pairs in (
-            (TEN_CLIENTS, "off", enough),
+            (TEN_CLIENTS, "off", bed.fewest_pairs),
             (FEWER_CLIENTS, "off", few),
             (VACUUMED, "on", few),
         ):
@@ -241,17 +248,9 @@ def _settings(scale: int) -> dict[str, str | int]:
     }
 
 
-def _reduced(server: Cluster, ours: Pgbench, each: int, seed: int) -> pgbench.PgbenchResult:
-    """The reduced script by as many clients as branches, so many transactions of each."""
-    return pgbench.run(
-        server,
-        SQL.script(REDUCED),
-        clients=ours.branches,
-        transactions=each,
-        variables=ours.variables,
-        seed=seed,
-        protocol="prepared",
-    )
+def _reduced(server: Cluster, ours: Pgbench, seed: int) -> pgbench.PgbenchResult:
+    """The reduced script by as many clients as branches, with the thread's updates per account."""
+    return run_script(server, ours, REDUCED, updates(ours), seed=seed, clients=ours.branches)
 
 
 def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
@@ -264,7 +263,7 @@ def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: in
             if ddl := INDEXES[variant]:
                 SQL.run(connection, ddl)
             before = pages_of(connection, ACCOUNTS)
-            done = _reduced(server, ours, round(UPDATES * accounts), bed.parameters.seed)
+            done = _reduced(server, ours, bed.parameters.seed)
             after = pages_of(connection, ACCOUNTS)
             counted = counters.counts_each(connection, *ACCOUNTS)
             vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH
+from pgrerun.chapters.hot.experiments.builds import BESIDE, both_commits
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FILLFACTOR,
@@ -36,8 +36,7 @@ from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, fetched
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 COMPARED = (HOT, NO_HOT, UNPRUNED)
@@ -125,12 +124,11 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
     clients decides that, however fast they are, and chance, so that no two runs are the same.
     Accounts, which aren't looked at, are few. CannotMeasure unless both commits are registered.
     """
-    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
     scale, clients = (int(printed.cell("hot_setup", of, "value")) for of in ("scale", "clients"))
     ours = Pgbench(scale, 1000, prefix="")
     settings = {"fsync": "off", "max_connections": clients + BESIDE}
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+        servers = both_commits(stack, settings)
 
         def prepare(block: Block, server: str) -> None:
             ours.load(servers[server], fillfactor={"accounts": FILLFACTOR})
@@ -156,7 +154,7 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
         yield from bed.compare(
             measure,
             {"server": list(servers)},
-            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            pairs=bed.fewest_pairs,
             warmup=0,
             prepare=prepare,
             fixed=True,

@@ -19,8 +19,8 @@ from pgrerun.chapters.hot.variants import (
     FULL,
     REDUCED,
     SCALE_FACTOR,
-    SQL,
     UPDATES,
+    run_script,
     updates,
 )
 from pgrerun.lab.disk import Disk, Slowed
@@ -144,13 +144,11 @@ class _Load:
     def _run(
         self, server: str, script: str, per_account: float, seed: int
     ) -> pgbench.PgbenchResult:
-        transactions = updates(self.ours, per_account) // self.ours.branches
-        return pgbench.run(
+        return run_script(
             self.servers[server],
-            SQL.script(script),
-            clients=self.ours.branches,
-            transactions=max(1, transactions),
-            variables=self.ours.variables,
+            self.ours,
+            script,
+            updates(self.ours, per_account),
             seed=seed,
-            protocol="prepared",
+            clients=self.ours.branches,
         )
