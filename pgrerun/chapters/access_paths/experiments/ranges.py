@@ -158,8 +158,9 @@ def ranges_on_slow_disk(bed: Testbed) -> Iterator[Row]:
             once = lambda: _sum(connection, SCATTERED, first(), _SHORT_RANGE)
             with disk.serving(slow):
                 seconds = repeated(once, bed.parameters.milliseconds)
-            values = {"first": (one := first()), "last": one + _SHORT_RANGE - 1}
-            query = SQL.text("scans.sum_range", relation=SCATTERED, **values)
+            one = first()
+            values = {"relation": SCATTERED, "first": one, "last": one + _SHORT_RANGE - 1}
+            query = SQL.text("scans.sum_range", **values)
             read = plans.explain(connection, query, execute=True).buffers
             return {"seconds": seconds, "reads": read["shared_read"] if read else 0}
 

@@ -17,12 +17,12 @@ from pgrerun.chapters.scalability.experiments.builds import RELEASES, TODAY, com
 from pgrerun.chapters.scalability.load import SMALL_POOL, SQL
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.instruments import single_user
+from pgrerun.lab.instruments import PAGE, single_user
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, private, releases, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
-PAGE, ON_A_PAGE, IN_A_FILE = 8192, 32_768, 32  # bytes, transactions, and pages of a file
+ON_A_PAGE, IN_A_FILE = 32_768, 32  # transactions of a page, and pages of a file
 PAGES = 44  # that are asked for: more than the talk's bound
 COMMITTED = b"\x55"  # four transactions
 SCANS = 7  # each asks by rows of its own, whose hints it sets
