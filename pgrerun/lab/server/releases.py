@@ -587,6 +587,16 @@ def wal_position(version: int) -> str:
     return "pg_current_wal_insert_lsn" if version >= 100000 else "pg_current_xlog_insert_location"
 
 
+def commit_log(version: int) -> str:
+    """The directory of transactions' status in a data directory, renamed in release 10."""
+    return "pg_xact" if version >= 100000 else "pg_clog"
+
+
+def wal_resetter(version: int) -> str:
+    """The program that moves a stopped server's counters on, renamed in release 10."""
+    return "pg_resetwal" if version >= 100000 else "pg_resetxlog"
+
+
 def wal_bytes(version: int, position: str) -> int:
     """Bytes of WAL before a position that a server prints.
 

@@ -134,14 +134,14 @@ def _transaction(page: int) -> int:
 
 
 def _log(tested: Cluster) -> str:
-    return "pg_xact/" if tested.version >= 100000 else "pg_clog/"
+    return f"{releases.commit_log(tested.version)}/"
 
 
 def _many_transactions(tested: Cluster) -> None:
     """Move the transaction counter on, so that the log has pages that nobody has read."""
     tested.stop()
-    reset = "pg_resetwal" if tested.version >= 100000 else "pg_resetxlog"
-    tested.offline(reset, "-x", str(_transaction(PAGES) + 1_000))
+    resetter = releases.wal_resetter(tested.version)
+    tested.offline(resetter, "-x", str(_transaction(PAGES) + 1_000))
     file = tested.data_directory / _log(tested) / "0000"
     with open(private.opened(file, os.O_RDWR), "wb") as log:
         log.write(COMMITTED * IN_A_FILE * PAGE)
