@@ -168,6 +168,30 @@ def test_the_print_s_plans_at_both_ends_of_work_mem(bed):
     assert word("expl-011", "explorations", **tables | {"grouping_plans": hashed}) == "not so"
 
 
+@pytest.mark.parametrize(
+    ("with_index", "without", "expected"),
+    [
+        (planner.GRID[:4], planner.GRID[:4], "holds"),
+        (planner.GRID[:4], (64,), "partly"),
+        ((), (), "not so"),
+    ],
+)
+def test_a_plan_is_looked_at_wherever_hashing_would_spill_with_an_index_and_without(
+    with_index, without, expected
+):
+    hashed, other = "HashAggregate(Seq Scan)", "GroupAggregate(Sort(Seq Scan))"
+    plans = [
+        {"state": state, "work_mem_kb": kb, "plan": other if kb in evaded else hashed}
+        for state, evaded in ((planner.NEW, with_index), (planner.NO_INDEX, without))
+        for kb in planner.GRID
+    ]
+    spills = [
+        {"work_mem_kb": kb, "batches": 1 + 4 * (kb in planner.GRID[:4])} for kb in planner.GRID
+    ]
+    found = word("expl-011", "explorations", grouping_plans=plans, hash_spills=spills)
+    assert found == expected
+
+
 def groupings(unique=(50.0, 100.0), twenty=(100.0, 100.0), other=80.0):
     """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other."""
     for kb, one, another in zip(planner.WORK_MEM, unique, twenty):
