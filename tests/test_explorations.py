@@ -298,6 +298,40 @@ def test_a_lookup_gets_slower_by_its_time_and_its_pages_stand_beside(
     assert (found.verdict, pages.verdict) == (expected, "holds" if many > 3 else "partly")
 
 
+@pytest.mark.parametrize(
+    ("longer", "largest", "expected"),
+    [
+        (1658.0, 10_000_000, "holds"),
+        (200.0, 10_000_000, "weaker"),
+        (20_000.0, 10_000_000, "stronger"),
+        (1.0, 10_000_000, "no effect"),
+        (0.5, 10_000_000, "reversed"),
+        (200.0, 1_000_000, "not tested here"),
+    ],
+)
+def test_a_scan_a_hundred_times_as_large_is_judged_on_this_machine_s_own_disk(
+    longer, largest, expected
+):
+    small = largest // 100
+    same = {"comparison": 0, "first_lookup": 1.0, "later_lookup": 1.0, "cold_small": 5.0}
+    cold = [
+        same
+        | {"small": small, "large": largest, "block": block}
+        | {"warm_small": 2.0, "warm_large": 180.0, "cold_large": 2.0 * longer}
+        for block in range(7)
+    ]
+    set_to_the_printed_rate = [
+        {"comparison": 0, "large": largest, "tuples": tuples, "block": block}
+        | {"time": time, "waiting": 0.9}
+        for tuples, time in ((small, 1.0), (largest, 1658.0))
+        for block in range(7)
+    ]
+    tables = {"cold": cold, "scan_from_slow_disk": set_to_the_printed_rate}
+    found = judged("expl-022", "explorations", **tables)
+    assert found.verdict == expected
+    assert [str(one.verdict) for one in found.beside.values()] == ["weaker", "holds"]
+
+
 def test_releases_are_compared_only_where_there_are_some(bed):
     with pytest.raises(CannotMeasure, match="releases fetch"):
         by_release.compared(bed, 2)
