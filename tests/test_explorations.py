@@ -263,6 +263,23 @@ def test_memory_is_ignored_only_if_neither_cost_nor_choice_depends_on_it(given, 
     assert word("expl-031", "explorations", join_plans=list(given)) == expected
 
 
+@pytest.mark.parametrize(
+    ("without_memory", "in_memory", "expected"),
+    [(HASH, HASH, "holds"), (MERGE, HASH, "holds"), (HASH, MERGE, "not so")],
+)
+def test_a_hash_join_is_asked_for_where_the_small_table_fits_in_memory(
+    without_memory, in_memory, expected
+):
+    own = list(joins(*[without_memory] * 5, *[in_memory] * 3))  # from 30 MB on it fits
+    hardly_larger = list(joins(*[MERGE] * 8, small=planner.THIRD, large=100_000))
+    clustered = list(joins(*[MERGE] * 8, of_small="unique2", of_large="unique2"))
+    found = own + hardly_larger + clustered
+    assert word("expl-029", "explorations", join_plans=found) == expected
+    larger = list(joins(*[MERGE] * 8, small=10_000))
+    several = word("expl-029", "explorations", join_plans=found + larger)
+    assert several == {"holds": "partly"}.get(expected, expected)
+
+
 def test_the_clustered_index_is_judged_on_the_slides_sizes():
     keyed = {"of_small": "unique2", "of_large": "unique2"}
     own = list(joins(*[MERGE] * 8, **keyed))
