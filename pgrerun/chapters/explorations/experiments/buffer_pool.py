@@ -5,6 +5,7 @@ writes from EXPLAIN. Every pool is a server of its own. And who else writes: pro
 the WAL of an update, and what checkpoints do.
 """
 
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Server, releases, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.progress import track
 from pgrerun.record import printed, statistics
 
 READ, UPDATED, SMALL_READ = "miltup1", "miltup2", "miltup0"
@@ -248,6 +250,9 @@ def _written(delta: counters.Delta) -> dict[str, int]:
     return {column: int(delta.writes.get(who, 0)) for column, who in zip(WRITTEN, WRITERS)}
 
 
+BACKGROUND_WRITER = {"as by default": {}, "off": QUIET}
+
+
 @experiment(units=WRITTEN, needs=["restart"])
 def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
     """Pages written during updates in a small pool and a checkpoint, by kind of process.
@@ -256,7 +261,7 @@ def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
     """
     server = cluster(bed, BELOW)
     with counters.Counters(server) as counter:
-        for words, settings in (("as by default", {}), ("off", QUIET)):
+        for words, settings in BACKGROUND_WRITER.items():
             with server.reloaded(**settings), server.connect() as connection:
                 settle(connection)
                 with counter.measured(connection) as delta:
@@ -270,33 +275,37 @@ def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
 
 
 @experiment(units={"dirty": "pages", "reader": "pages", **WRITTEN}, needs=["restart"])
-def waiting(bed: Testbed) -> Iterator[Row]:
+def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
     """Dirty pages of the updated relation at once, after a delay and after a checkpoint.
 
-    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. `dirty` when the
-    reader of miltup1 comes, `reader` what it writes; the others from the update on. The experiment
-    begins anew each time. By its log an update of the slides' relation makes a checkpoint due.
+    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation, with the
+    background writer and without, so that nobody but the checkpointer can spare the reader a page.
+    `dirty` when the reader of miltup1 comes, `reader` what it writes; the others from the update
+    on. Each round begins anew. By its log an update of the slides' relation makes a checkpoint due.
     """
     server = cluster(bed, EQUAL)
     server.extension("pg_buffercache")
+    events = ("update", "update, wait", "update, checkpoint")
+    variants = list(itertools.product(range(rounds), BACKGROUND_WRITER, events))
     with (
-        server.reloaded(checkpoint_timeout="5min"),
         counters.Counters(server) as counter,
         server.connect() as connection,
         server.connect() as probe,
     ):
         dirty_pages(probe)  # planned before it counts
-        for event in ("update", "update, wait", "update, checkpoint"):
-            settle(connection)
-            seconds = bed.parameters.wait if event.endswith("wait") else 0
-            with counter.measured(connection, probe) as delta:
-                SQL.run(connection, "buffer_pool.after_an_update")
-                if event.endswith("checkpoint"):
-                    SQL.run(connection, "buffer_pool.checkpoint")
-                time.sleep(seconds)
-                row: Row = {"event": event, "seconds": seconds, "tuples": bed.parameters.tuples}
-                row["dirty"] = dirty_pages(probe)
-                row["reader"] = reads(connection, READ)["written"]
+        for number, bgwriter, event in track(variants, "who writes after an update"):
+            with server.reloaded(checkpoint_timeout="5min", **BACKGROUND_WRITER[bgwriter]):
+                settle(connection)
+                seconds = bed.parameters.wait if event.endswith("wait") else 0
+                with counter.measured(connection, probe) as delta:
+                    SQL.run(connection, "buffer_pool.after_an_update")
+                    if event.endswith("checkpoint"):
+                        SQL.run(connection, "buffer_pool.checkpoint")
+                    time.sleep(seconds)
+                    row: Row = {"round": number, "bgwriter": bgwriter, "event": event}
+                    row |= {"seconds": seconds, "tuples": bed.parameters.tuples}
+                    row["dirty"] = dirty_pages(probe)
+                    row["reader"] = reads(connection, READ)["written"]
             yield row | _written(delta)
 
 
