@@ -131,13 +131,12 @@ def test_small_relations_set_every_claim_of_the_slow_down_aside():
 )
 def test_a_delay_is_judged_by_what_it_spares_the_reader_and_who_does(usual, off, expected):
     others = {"dirty": 1, "background_writer": 0, "client_backend": 0, "checkpointer": 0}
-    found = [
-        others | {"tuples": 1_000_000, "round": number, "bgwriter": bgwriter}
-        | {"event": event, "reader": reader}
-        for bgwriter, rounds in (("as by default", usual), ("off", off))
-        for number, pages in enumerate(rounds)
-        for event, reader in zip(("update", "update, wait"), pages)
-    ]  # fmt: skip
+    found = []
+    for bgwriter, rounds in (("as by default", usual), ("off", off)):
+        for number, pages in enumerate(rounds):
+            for event, reader in zip(("update", "update, wait"), pages, strict=True):
+                at = {"tuples": 1_000_000, "round": number, "bgwriter": bgwriter, "event": event}
+                found.append(others | at | {"reader": reader})
     assert word("expl-008", "explorations", waiting=found) == expected
     fewer = [row | {"tuples": 5000} for row in found]
     assert word("expl-008", "explorations", waiting=fewer) == "not tested here"
