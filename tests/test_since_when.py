@@ -183,6 +183,14 @@ def test_each_claim_of_the_notes_has_a_count_that_can_tell():
             assert word(one.claim, "since_when", counts=made) == "holds"
 
 
+def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(cluster):
+    with cluster.connect() as connection:
+        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
+        adjacent, apart = (counting.listed(n, connection, 10_000) for n in (1, counting.APART))
+        connection.execute("DROP TABLE numbers")
+    assert adjacent < 10_000 / counting.APART <= apart
+
+
 def test_what_a_release_cannot_count_is_left_out(monkeypatch):
     def lacking(connection, tuples):
         raise CannotMeasure("an access method", "it has none")
