@@ -16,7 +16,7 @@ from pgrerun.lab.testbed import Testbed, experiment, experiments_of
 from pgrerun.notebook import Notebook
 from pgrerun.page import charts, declared
 from pgrerun.record import claims, evidence, rows, runs, verdicts
-from pgrerun.record.database import Database
+from pgrerun.record.database import Database, NotMeasured
 from pgrerun.record.statistics import Interval
 
 CHAPTER = "uuid_keys"
@@ -268,6 +268,22 @@ def test_the_published_run_is_drawn_once_on_its_own_page(other):
             database.add(run, "uuid_keys", "insert", rows.frame(kept, units), units)
         drawn = chart.figure(database, lambda claim: "").spec()
     assert ("published run" in json.dumps(drawn)) is bool(other)
+
+
+def test_a_published_run_of_other_columns_leaves_a_chart_to_this_run():
+    """A run of Explorations ended at the first chart that asked the published rows for a column
+    which they didn't have yet.
+    """
+    text, units = "SELECT keys AS label, index_pages AS value FROM insert", {"index_pages": "pages"}
+    with Database("uuid_keys") as database:
+        for run, factor in (("run", "keys"), ("published", "key_type")):
+            kept = rows.frame([{factor: "random", "index_pages": 1}], units)
+            database.add(run, "uuid_keys", "insert", kept, units)
+        assert list(database.query(text)["label"]) == ["random"]
+        with pytest.raises(NotMeasured, match="keys"):
+            database.query(text, "published")
+        with pytest.raises(ParameterError, match="kyes"):
+            database.query(text.replace("keys", "kyes"))
 
 
 @pytest.mark.parametrize("chapter", parameters.chapters())

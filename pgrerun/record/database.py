@@ -131,7 +131,8 @@ class Database:
     def query(self, text: str, run: str = "") -> pd.DataFrame:
         """The rows of a query, whose bare tables are the chapter's experiments of `run`.
 
-        NotMeasured where there is no such experiment; ParameterError for what can't be answered.
+        NotMeasured where there is no such experiment, or where another run than this one was
+        measured when it had other columns; ParameterError for what can't be answered.
         """
         run = run or self._run
         if self.chapter:
@@ -143,6 +144,9 @@ class Database:
         try:
             return self.connection.execute(text).df()
         except duckdb.Error as error:
+            # A run beside the published one of an older commit would end at its first chart.
+            if isinstance(error, duckdb.BinderException) and self.chapter and run != self._run:
+                raise NotMeasured(_explained(error), f"The run {run!r}") from None
             raise ParameterError(_explained(error)) from None
 
     def tables_in(self, text: str) -> set[str]:
