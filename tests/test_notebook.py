@@ -280,8 +280,9 @@ def test_a_published_run_of_other_columns_leaves_a_chart_to_this_run():
             kept = rows.frame([{factor: "random", "index_pages": 1}], units)
             database.add(run, "uuid_keys", "insert", kept, units)
         assert list(database.query(text)["label"]) == ["random"]
-        with pytest.raises(NotMeasured, match="keys"):
+        with pytest.raises(NotMeasured, match="keys") as missing:
             database.query(text, "published")
+        assert missing.value.table == "insert"
         with pytest.raises(ParameterError, match="kyes"):
             database.query(text.replace("keys", "kyes"))
 

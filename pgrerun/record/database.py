@@ -28,8 +28,8 @@ _TYPES = {rows.TEXT: "string", rows.TRUTH: "boolean"}  # of metrics that are no 
 class NotMeasured(Exception):
     """A query asks for an experiment of which this run has no rows."""
 
-    def __init__(self, table: str, where: str):
-        super().__init__(f"{where} has no rows of the experiment {table}")
+    def __init__(self, table: str, where: str, why: str = ""):
+        super().__init__(f"{where} has no rows of the experiment {table}{why}")
         self.table = table
 
 
@@ -139,14 +139,16 @@ class Database:
             self._schema(run, self.chapter)
             self.connection.execute(f"USE {run}.{self.chapter}")
             known = self.experiments(run)
-            for table in sorted(self.tables_in(text) - known):
+            asked = self.tables_in(text)
+            for table in sorted(asked - known):
                 raise NotMeasured(table, f"The run {run!r}")
         try:
             return self.connection.execute(text).df()
         except duckdb.Error as error:
             # A run beside the published one of an older commit would end at its first chart.
             if isinstance(error, duckdb.BinderException) and self.chapter and run != self._run:
-                raise NotMeasured(_explained(error), f"The run {run!r}") from None
+                why = f" for this query: {_explained(error)}"
+                raise NotMeasured(", ".join(sorted(asked)), f"The run {run!r}", why) from None
             raise ParameterError(_explained(error)) from None
 
     def tables_in(self, text: str) -> set[str]:
