@@ -15,7 +15,7 @@ import psycopg
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.queries import Instance
 from pgrerun.lab import ingres, statements
-from pgrerun.lab.instruments import clock
+from pgrerun.lab.instruments import clock, pages
 from pgrerun.lab.quel import Translator, read, tree
 from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.relations.duck import Duck
@@ -180,6 +180,23 @@ class PostgreSQL(Sql):
             self.execute(skipped)
         self.execute(sql)
         return watch.seconds
+
+
+class ColdPostgreSQL(PostgreSQL):
+    """PostgreSQL whose pool is empty before each query; it remembers what it knows of catalogs.
+
+    On a server that reads past the operating system's cache a query waits for each page then.
+    """
+
+    def __enter__(self) -> "ColdPostgreSQL":
+        self._server.extension("pg_buffercache")
+        super().__enter__()
+        return self
+
+    def prepare(self, instance: Instance) -> None:
+        super().prepare(instance)
+        self.execute(f"EXPLAIN {self.sql(instance)}")  # which fills the caches of catalogs
+        pages.evict_all(self.connection)
 
 
 def shown(instance: Instance) -> str:

@@ -12,6 +12,7 @@ from pgrerun.chapters.wisconsin.contenders import (
     CONFINED,
     DUCKDB,
     POSTGRESQL,
+    ColdPostgreSQL,
     DuckDB,
     Engine,
     PostgreSQL,
@@ -144,16 +145,18 @@ def _forced(
 def without_memory(bed: Testbed) -> Iterator[Row]:
     """Queries on this machine, and on one that differs in nothing but memory.
 
-    That one's pool has one megabyte, and files are read past the operating system's cache. Queries
-    run as PostgreSQL chooses, and a tenth of the relation also by each scan that POSTGRES had;
-    `waiting` is the share of an index scan's time in which it waits for reads. Nothing is stored.
+    That one's pool has one megabyte and is empty before each query, and files are read past the
+    operating system's cache. Queries run as PostgreSQL chooses, and a tenth of the relation also by
+    each scan that POSTGRES had; `waiting` is the share of an index scan's time in which it waits
+    for reads. Nothing is stored.
     """
     chosen = "as it chooses"
     servers = {WITH: bed.server, WITHOUT: _without_memory(bed)}
+    kinds = {WITH: PostgreSQL, WITHOUT: ColdPostgreSQL}
     ways = [(POSTGRESQL, chosen), *((scan, scan) for scan in SCANS[:2])]
     with ExitStack() as opened:
         engines = {
-            (memory, scan): opened.enter_context(PostgreSQL(server, name))
+            (memory, scan): opened.enter_context(kinds[memory](server, name))
             for memory, server in servers.items()
             for name, scan in ways
         }
@@ -167,6 +170,7 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             if scan != contenders.PLAIN:
                 return {"seconds": seconds}
             engine.execute("SET track_io_timing = on")
+            engine.prepare(instance)
             seen = explain(engine, instance, stored=False)
             engine.execute("SET track_io_timing = off")
             return {"seconds": seconds, "waiting": seen.read_ms / seen.execution_ms}
