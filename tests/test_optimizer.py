@@ -356,6 +356,19 @@ def test_the_planned_switch_lies_where_the_costs_cross(bed):
     assert scans.timed_at(bed) == [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [(5, "holds"), (6, "holds"), (4, "partly"), (7, "partly"), (9, "not so"), (0, "not so")],
+)
+def test_the_switch_is_asked_at_the_tenths_of_the_report(last, said):
+    planned = [
+        {"relation": queries.REPORT, "layout": queries.CLUSTERED, "selectivity": tenth / 10}
+        | {"chosen": True, "method": variants.INDEX if tenth <= last else variants.SEQUENTIAL}
+        for tenth in range(1, 10)
+    ]
+    assert word("lai-068", CHAPTER, planned_scans=planned) == said
+
+
 def test_dearer_random_pages_move_the_switch_down_and_a_fitting_cost_puts_it_in_its_place(bed):
     server = queries.load_scanned(bed, queries.REPORT, queries.TIMED)
     with variants.session(server) as connection:
