@@ -1,22 +1,22 @@
 -- A catalog without an index can only be scanned, from its first page to a match.
-WITH scanned AS (
-    SELECT s.file, coalesce(bool_or(l.reads > 0), false) AS so
-    FROM postgres95_sizes AS s LEFT JOIN postgres95_ladder AS l
-        ON s.file = l.file AND l.rung = 'one backend' AND l.transaction = 0
-    WHERE s.kind = 'catalog' AND NOT s.index AND NOT s.indexed GROUP BY s.file
+WITH read AS (
+    SELECT file, kind, sum(reads) AS pages FROM postgres95_ladder
+    WHERE rung = 'one backend' AND transaction = 0 AND reads > 0 GROUP BY ALL
+), scanned AS (
+    SELECT file FROM postgres95_sizes WHERE kind = 'catalog' AND NOT index AND NOT indexed
 )
 SELECT 'a first transaction reads more than eighty pages' AS fact,
-       sum(reads) > (SELECT value FROM printed.tp1_catalogs WHERE key = 'first_transaction_reads') AS so,
+       sum(pages) > (SELECT value FROM printed.tp1_catalogs WHERE key = 'first_transaction_reads') AS so,
        true AS essential
-FROM postgres95_ladder WHERE rung = 'one backend' AND transaction = 0 HAVING count(*) > 0
+FROM read HAVING count(*) > 0
 UNION ALL
-SELECT 'it scans several catalogs sequentially', count(*) FILTER (so) > 1, true
-FROM scanned HAVING count(*) > 0
+SELECT 'most of what it reads are catalogs without an index, which can only be scanned',
+       coalesce(sum(pages) FILTER (file IN (FROM scanned)), 0) > sum(pages) / 2, true
+FROM read HAVING count(*) > 0
 UNION ALL
-SELECT 'every query of it scans catalogs sequentially', bool_and(scans > 0), true
+SELECT 'every query of it scans catalogs sequentially, several times', bool_and(scans > 1), true
 FROM postgres95_planning HAVING count(*) > 0
 UNION ALL
-SELECT named || ' is among them', coalesce(bool_or(so), false), false
+SELECT named || ' is read and has no index', named IN (SELECT file FROM read) AND named IN (FROM scanned), false
 FROM (VALUES ('pg_attribute'), ('pg_operator'), ('pg_class')) AS report(named)
-    LEFT JOIN scanned ON file = named
-GROUP BY named
+WHERE EXISTS (FROM read)
