@@ -447,17 +447,16 @@ def test_an_index_is_judged_with_memory_and_without(claim, pair, in_memory, wait
     assert word(claim, "wisconsin", times=times, without_memory=without) == expected
 
 
-@pytest.mark.parametrize(("in_memory", "expected"), [(1.1, "holds"), (0.4, "partly")])
-def test_a_tenth_by_index_is_put_to_a_server_with_memory_and_to_one_without(in_memory, expected):
-    def both(seconds, **factors):
-        return [
-            {"scan": scan, "query": "q6", "block": block, "seconds": value} | factors
-            for block in range(7)
-            for scan, value in (("plain index scan", seconds), ("sequential scan", 1.0))
-        ]
-
-    tables = {"scans": both(in_memory, tuples=10_000), "without_memory": both(2.0)}
-    assert word("lai-032", "wisconsin", **tables) == expected
+@pytest.mark.parametrize(
+    ("instructions", "reads", "expected"),
+    [(1000, 345, "holds"), (600, 1000, "holds"), (400, 1000, "not so"), (400, 345, "not so")],
+)
+def test_a_tenth_by_index_is_weighed_by_the_reports_waiting(instructions, reads, expected):
+    found = [
+        {"query": query, "tuples": 10_000, "instructions": executed, "reads": read}
+        for query, executed, read in (("q2", 1000, 345), ("q6", instructions, reads))
+    ]
+    assert word("lai-032", "wisconsin", tenth_of_postgres95=found) == expected
 
 
 def test_what_this_book_read_off_a_figure_is_no_headline_and_not_scored():
@@ -470,7 +469,11 @@ def test_what_this_book_read_off_a_figure_is_no_headline_and_not_scored():
 
 def test_without_postgres95_there_is_no_line(monkeypatch):
     monkeypatch.setattr(builds, "registered", dict)
-    for experiment in (postgres95.thirty_years, postgres95.postgres95_pages):
+    for experiment in (
+        postgres95.thirty_years,
+        postgres95.postgres95_pages,
+        postgres95.tenth_of_postgres95,
+    ):
         bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
         with pytest.raises(CannotMeasure, match="postgres95-no-assertions"):
             list(experiment(bed))
