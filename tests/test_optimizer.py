@@ -455,6 +455,34 @@ def test_a_fault_has_a_part_in_a_choice_where_it_turns_it(mended, selectivity, s
     assert word("lai-076", CHAPTER, joins_of_postgres95=found) == verdict
 
 
+@pytest.mark.parametrize(
+    ("costs", "verdict"),
+    [
+        ([483, 620, 757, 894, 1031], "holds"),
+        ([483, 620, 757, 894, 1171], "partly"),
+        ([483, 483, 483, 483, 483], "not so"),
+    ],
+)
+def test_a_line_is_straight_where_each_tenth_adds_as_much(costs, verdict):
+    found = [
+        {"fault": variants.MENDED, "bounds": queries.UPPER, "pages": 345}
+        | {"selectivity": tenth / 10, "cost": cost}
+        for tenth, cost in enumerate(costs, start=1)
+    ]
+    assert word("lai-071", CHAPTER, scans_of_postgres95=found) == verdict
+
+
+@pytest.mark.skipif(
+    not {variants.BUILDS[variants.MENDED], variants.BUILDS[variants.CONSTANT]} <= set(registered()),
+    reason="needs Postgres95 with faults",
+)
+def test_the_constant_selectivity_compiled_into_postgres95_has_one_cost(bed):
+    found = pd.DataFrame(rows_of(bed, scans.scans_of_postgres95))
+    costs = found.groupby(["fault", "bounds"])["cost"].nunique()
+    assert (costs[variants.CONSTANT] == 1).all()
+    assert (costs[variants.MENDED] == len(queries.steps())).all()
+
+
 @pytest.mark.skipif(
     not set(variants.BUILDS.values()) <= set(registered()), reason="needs Postgres95 with faults"
 )

@@ -132,19 +132,43 @@ def join(bed: Testbed, query: int, size: str) -> str:
     return sql
 
 
-def load_postgres95(backend: Backend) -> None:
-    """The relations of set 2 at the report's size on Postgres95, and in its catalog the least and
-    the greatest key, which the report's correction has users insert.
-    """
+def load_joined_postgres95(backend: Backend) -> None:
+    """The relations of set 2 at the report's size on Postgres95."""
     for indexed in (False, True):
         for order, name in enumerate(joined(SMALL, indexed), start=1):
-            source = Wisconsin(name, small_tuples(), attributes="1990", order=order)
-            index = f"CREATE INDEX {name}_key ON {name} USING btree (unique2 int4_ops)"
-            ends = {"relation": name, "greatest": str(small_tuples() - 1)}
-            [told] = SQL.each("statistics.ends_of_postgres95", **ends)
-            further = [*([index] if indexed else []), " ".join(told.split())]
-            backend.load(source.create_sql, source.tuples(), *further)
+            _load_postgres95(backend, name, small_tuples(), indexed, order)
     backend.run([backend.release.analyze])
+
+
+def load_scanned_postgres95(backend: Backend) -> None:
+    """The first relation of set 1 at the report's size on Postgres95, with a B-tree on unique2."""
+    _load_postgres95(backend, REPORT, large_tuples(), True, 1)
+    backend.run([backend.release.analyze])
+
+
+def _load_postgres95(backend: Backend, name: str, tuples: int, indexed: bool, order: int) -> None:
+    """Load a relation, and tell the catalog its least and its greatest key, which the report's
+    correction has users insert.
+    """
+    source = Wisconsin(name, tuples, attributes="1990", order=order)
+    index = f"CREATE INDEX {name}_key ON {name} USING btree (unique2 int4_ops)"
+    further = [index] if indexed else []
+    for operator in ("<", ">"):
+        ends = {"relation": name, "greatest": str(tuples - 1), "operator": operator}
+        [told] = SQL.each("statistics.ends_of_postgres95", **ends)
+        further.append(" ".join(told.split()))
+    backend.load(source.create_sql, source.tuples(), *further)
+
+
+BOUNDS = (AS_PRINTED, UPPER) = ("as printed", "the upper alone")
+
+
+def scan_of_postgres95(selectivity: float, bounds: str) -> str:
+    """The first query of set 1 in the words of Postgres95, with both its bounds or the upper one:
+    the lower leaves out two tuples.
+    """
+    found = in_all_releases(scan(REPORT, large_tuples(), selectivity))
+    return found if bounds == AS_PRINTED else found.partition(" AND ")[0]
 
 
 def join_of_postgres95(query: int) -> str:

@@ -21,7 +21,8 @@ SQL = statements.sql_folder(__file__)
 
 SEQUENTIAL, INDEX, BITMAP = "sequential scan", "index scan", "bitmap scan"
 NESTED, HASH, MERGE = "nested loop", "hash join", "merge join"
-FORBIDDEN = {NESTED: "-fn", HASH: "-fh", MERGE: "-fm"}  # by options of Postgres95's backend
+# by options of Postgres95's backend
+FORBIDDEN = {NESTED: "-fn", HASH: "-fh", MERGE: "-fm", SEQUENTIAL: "-fs"}
 # Method -> the setting that allows it; those of the others of its family are switched off.
 SCANS = {
     SEQUENTIAL: "enable_seqscan",
@@ -120,8 +121,9 @@ FAULTS = {
     BOTH: ("faults.constant", "faults.unset"),
 }
 # The report's faults as builds of Postgres95, which stands for the system that had them.
+MENDED = "mended"
 BUILDS = {
-    "mended": "postgres95-planner",
+    MENDED: "postgres95-planner",
     CONSTANT: "postgres95-constant-selectivity",
     "no size set": "postgres95-unset-size",
     "no size of a join set": "postgres95-unset-join-size",

@@ -84,11 +84,11 @@ def joins_of_postgres95(bed: Testbed) -> Iterator[Row]:
     """
     for fault, build in BUILDS.items():
         with Backend.of(build) as backend:
-            queries.load_postgres95(backend)
+            queries.load_joined_postgres95(backend)
             joins = {query: queries.join_of_postgres95(query) for query in queries.EQUAL}
             free = {query: backend.plan(join).partition(",")[0] for query, join in joins.items()}
             for method in JOINS:
-                others = (flag for other, flag in FORBIDDEN.items() if other != method)
+                others = (FORBIDDEN[other] for other in JOINS if other != method)
                 with backend.copied(" ".join([*backend.options, *others])) as forced:
                     for query, join in joins.items():
                         chosen = METHODS[free[query]] == method

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,19 @@ import psycopg
 
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, REPORT, SHUFFLED, TIMED
-from pgrerun.chapters.optimizer.variants import BITMAP, INDEX, SEQUENTIAL, SESSION
+from pgrerun.chapters.optimizer.variants import (
+    BITMAP,
+    BUILDS,
+    CONSTANT,
+    FORBIDDEN,
+    INDEX,
+    MENDED,
+    SEQUENTIAL,
+    SESSION,
+)
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, clock, cold_files, plans, sizes
+from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.testbed import Block, Experiment, Row, Testbed, experiment
 from pgrerun.record import rows, statistics
 from pgrerun.record.statistics import Sample
@@ -56,6 +67,26 @@ def planned_with(
             query = queries.selected(queries.scan_of(bed, relation, layout, selectivity))
             for row in variants.alternatives(connection, query, FORCED):
                 yield {"layout": layout, "selectivity": selectivity} | row
+
+
+@experiment(units={"cost": "", "pages": "pages"})
+def scans_of_postgres95(bed: Testbed) -> Iterator[Row]:
+    """The cost of the first set's index scan by Postgres95's cost function, by selectivity: with
+    the report's correction of selectivities and without it; pages are the relation's.
+
+    Asked for as printed, and with the upper bound alone: Postgres95 estimates a lower bound as if
+    it were an upper one (`flag & 0` in its intgtsel).
+    """
+    for fault in (MENDED, CONSTANT):
+        with Backend.of(BUILDS[fault]) as backend:
+            queries.load_scanned_postgres95(backend)
+            known = f"SELECT relpages FROM pg_class WHERE relname = '{REPORT}'"
+            pages = int(backend.run([known])[0][0]["relpages"])
+            with backend.copied(" ".join([*backend.options, FORBIDDEN[SEQUENTIAL]])) as forced:
+                for bounds, share in product(queries.BOUNDS, queries.steps()):
+                    cost = forced.cost(queries.scan_of_postgres95(share, bounds))
+                    row = {"fault": fault, "bounds": bounds, "selectivity": share}
+                    yield row | {"cost": cost, "pages": pages}
 
 
 def switch(sequential: Callable[[int], bool], most: int) -> float:

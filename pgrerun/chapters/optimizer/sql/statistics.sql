@@ -25,7 +25,7 @@ INSERT INTO pg_statistic (starelid, staattnum, staop, stalokey, stahikey)
 SELECT c.oid, a.attnum, o.oid, '0'::text, :'greatest'::text
 FROM pg_class c, pg_attribute a, pg_operator o
 WHERE c.relname = :'relation' AND a.attrelid = c.oid AND a.attname = 'unique2'
-AND o.oprname = '<' AND o.oprleft = '23'::oid AND o.oprright = '23'::oid;
+AND o.oprname = :'operator' AND o.oprleft = '23'::oid AND o.oprright = '23'::oid;
 
 -- name: ordered
 SELECT pg_restore_attribute_stats(

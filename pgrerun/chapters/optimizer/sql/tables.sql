@@ -64,6 +64,14 @@ SELECT fault, max(method) FILTER (chosen) AS planned,
        max(cost) FILTER (method = 'merge join') AS "merge join"
 FROM third_query GROUP BY fault ORDER BY "nested loop" DESC, fault;
 
+-- name: scans_of_postgres95
+SELECT selectivity, any_value(p.cost) FILTER (plan LIKE 'index%') AS "in print, corrected",
+       max(s.cost) FILTER (fault = 'mended' AND bounds = 'the upper alone') AS "upper bound alone",
+       max(s.cost) FILTER (fault = 'mended' AND bounds = 'as printed') AS "query as printed",
+       max(s.cost) FILTER (fault <> 'mended' AND bounds = 'as printed') AS "not corrected"
+FROM scans_of_postgres95 AS s JOIN printed.optimizer_revised AS p ON p.x = round(10 * selectivity)
+GROUP BY selectivity ORDER BY selectivity;
+
 -- name: joins_of_postgres95
 SELECT query, max(p.method) FILTER (p.planned = 'yes') AS "planned in 1990", fault AS faults,
        max(j.method) FILTER (chosen) AS planned,
