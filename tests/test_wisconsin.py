@@ -449,7 +449,7 @@ def test_an_index_is_judged_with_memory_and_without(claim, pair, in_memory, wait
 
 @pytest.mark.parametrize(
     ("instructions", "reads", "expected"),
-    [(1000, 345, "holds"), (600, 1000, "holds"), (400, 1000, "not so"), (400, 345, "not so")],
+    [(1000, 345, "holds"), (800, 1000, "holds"), (400, 1000, "not so"), (400, 345, "not so")],
 )
 def test_a_tenth_by_index_is_weighed_by_the_reports_waiting(instructions, reads, expected):
     found = [
