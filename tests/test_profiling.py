@@ -187,6 +187,29 @@ def test_groups_are_counted_apart_and_twice_the_same():
 
 
 @NO_CALLGRIND
+@pytest.mark.skipif(bool(kinds_of_instruction.unavailable()), reason="objdump isn't installed")
+def test_steps_of_threaded_code_are_counted_for_every_row():
+    def rows(condition, number=1000):
+        return [f"SELECT count(*) FROM generate_series(1, {number}) AS n WHERE {condition}"]
+
+    one, two = rows("n > 0"), rows("n > 0 AND n % 2 < 2")
+    groups = {"warm-up": [*one, *two], "one": one, "two": two}
+    with Cluster() as cluster:
+        cluster.stop()
+        found = kinds_of_instruction.threaded(
+            cluster, groups, "ExecInterpExpr", unreported={"warm-up"}
+        )
+        with pytest.raises(CannotMeasure):
+            kinds_of_instruction.threaded(cluster, groups, "ExecScan", unreported={"warm-up"})
+    by_group = found.set_index("group")
+    more = by_group.loc["two"] - by_group.loc["one"]
+    # a row's number, its remainder, a comparison, and what asks whether it is so
+    assert 4 * 1000 <= more["steps"] <= 1.01 * 4 * 1000
+    assert more["steps"] < more["leading"] < more["leading"] + more["fetching"]
+    assert more["leading"] + more["fetching"] < more["instructions"]
+
+
+@NO_CALLGRIND
 def test_a_warm_up_that_is_not_followed_changes_no_stack(monkeypatch):
     with Cluster() as cluster:
         cluster.stop()

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -22,6 +23,7 @@ from pgrerun.lab.instruments import callgrind
 from pgrerun.lab.server import Cluster
 
 COLUMNS = ["group", "kind", "function", "executed", "instructions"]
+THREADED = ["group", "steps", "leading", "fetching", "instructions"]
 ERROR_CHECK, TYPE_TEST, OTHER = "error check", "type test", "other"
 
 # ereport and elog call this where the level is ERROR or worse for certain
@@ -30,6 +32,7 @@ _REPORTS = ("errstart_cold", "ExceptionalCondition")
 _NODE_TAGS = range(1, 1024)  # src/include/nodes/nodetags.h ends well below
 _PATH = 40  # instructions that an error report's arguments take at most
 _WINDOW = 6  # instructions between loading a tag and comparing it
+_JUMP = re.compile(r"^\*\((%\w+)\)$")  # to where the step points that a register points to
 _COMPARED = re.compile(r"^\$0x([0-9a-f]+),(\(%\w+\)|%e\w+|%r\d+d)$")
 
 
@@ -60,6 +63,46 @@ def kinds(
     a stripped program, for other processors than x86-64, and for a program that is loaded at
     changing addresses.
     """
+    counted = _counted(cluster, groups, settings, unreported)
+    frames = [code.told_apart(executed).assign(group=group) for group, code, executed in counted]
+    return pd.concat(frames, ignore_index=True)[COLUMNS]
+
+
+def threaded(
+    cluster: Cluster,
+    groups: Mapping[str, Sequence[str]],
+    function: str,
+    *,
+    settings: Mapping[str, str | int] | None = None,
+    unreported: Collection[str] = (),
+) -> pd.DataFrame:
+    """Steps that groups of statements take in a function whose code is threaded.
+
+    Such a function has a pointer to the step under way in a register, and ends each step with a
+    jump to where the next one points. Columns: group, steps (such jumps), leading (they, and the
+    instructions that set the register), fetching (those that load what a step holds), instructions
+    (all of the program). Otherwise as `kinds`; CannotMeasure also where the function has no such
+    jumps, as a compiler may put them otherwise.
+    """
+    rows = []
+    for group, code, executed in _counted(cluster, groups, settings, unreported):
+        steps, leading, fetching = code.steps(
+            {place: count for place, (name, count) in executed.items() if name == function}
+        )
+        if not steps:
+            raise CannotMeasure("objdump", f"{function} isn't seen to jump from step to step here")
+        total = sum(count for _, count in executed.values())
+        rows.append((group, steps, leading, fetching, total))
+    return pd.DataFrame(rows, columns=THREADED)
+
+
+def _counted(
+    cluster: Cluster,
+    groups: Mapping[str, Sequence[str]],
+    settings: Mapping[str, str | int] | None,
+    unreported: Collection[str],
+) -> list[tuple[str, "_Code", dict[int, tuple[str, int]]]]:
+    """Each reported group, the program's code, and what of it was executed how often."""
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
     callgrind._require_stopped(cluster)
@@ -78,14 +121,13 @@ def kinds(
                 [*options, "--dump-instr=yes", "--dump-line=no"],
             )
             code = reading.result()
-        frames = [
-            code.told_apart(_executed(text, program.name, names)).assign(group=group)
+        return [
+            (group, code, _executed(text, program.name, names))
             for group, text in callgrind._dumps(cluster, stem, groups, unreported)
         ]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
-    return pd.concat(frames, ignore_index=True)[COLUMNS]
 
 
 def _executed(
@@ -184,6 +226,27 @@ class _Code:
         )
         frame.loc[other, "executed"] = frame.loc[other, "instructions"]
         return frame
+
+    def steps(self, executed: Mapping[int, int]) -> tuple[int, int, int]:
+        """Of a threaded function's executions by address: its steps, what leads from one to the
+        next, and what loads from one.
+        """
+        known = [(*self._words(self._at[at]), n) for at, n in executed.items() if at in self._at]
+        jumps = Counter[str]()
+        for word, operands, count in known:
+            if word == "jmp" and (to := _JUMP.match(operands)):
+                jumps[to[1]] += count
+        if not jumps:
+            return 0, 0, 0
+        [(pointer, taken)] = jumps.most_common(1)
+        held = re.compile(rf"^-?0x[0-9a-f]+\({pointer}\),")
+        leading, fetching = taken, 0
+        for word, operands, count in known:
+            if word != "pop" and operands.endswith(f",{pointer}"):
+                leading += count
+            elif word.startswith("mov") and held.match(operands):
+                fetching += count
+        return taken, leading, fetching
 
     def _kind(self, number: int) -> tuple[str, int]:
         """What the instruction is, and how many instructions are for the same purpose."""
