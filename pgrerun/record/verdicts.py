@@ -716,9 +716,10 @@ def out_of_regime(claim: Claim, measured: Mapping[str, Interval]) -> Outside | N
 def _outside(name: str, found: Interval) -> Outside:
     wanted = claims.regime(name)
     ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
-    open_ = wanted.at_least <= found.estimate <= wanted.at_most
+    open_ = found.low <= wanted.at_most and found.high >= wanted.at_least
     said = "whether this is its regime is open" if open_ else "it speaks of another regime"
-    takes = ", and more blocks would tell" if open_ else f", which takes {wanted.reach}"
+    more = ", and more blocks would tell (the parameter pairs)"
+    takes = more if open_ else f", which takes {wanted.reach}"
     return Outside(
         name,
         open_,
