@@ -607,6 +607,33 @@ def by_processors(lookups, writers, processors=2):
     )
 
 
+def releases(processors, gain):
+    """Lookups by as many clients as processors; 9.2 has `gain` times the throughput of 9.1."""
+    common = {"load": "lookups", "clients": processors, "processors": processors}
+    return rows_of(
+        [
+            (common | {"build": build}, {"tps": tps})
+            for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gain))
+        ]
+    )
+
+
+def calls(alone):
+    """A lookup's instructions before the patch, as a multiple of those after it."""
+    counts = (("sinval-before", 1000 * alone), ("sinval", 1000))
+    other = {"function": "LWLockAcquire", "called_by": "LockAcquireExtended", "calls": 1}
+    return [other | {"build": build, "instructions": count} for build, count in counts]
+
+
+def sinval(gain):
+    return rows_of(
+        [
+            ({"build": build, "load": "lookups", "clients": 32}, {"tps": tps})
+            for build, tps in (("sinval-before", 100.0), ("sinval", 100.0 * gain))
+        ]
+    )
+
+
 RELEASES = rows_of(
     [
         ({"build": build, "load": load, "clients": 32, "processors": 32}, {"tps": tps})
@@ -683,7 +710,27 @@ RELEASES = rows_of(
             )
         ),
         ("haas-005", 2, {"releases_over_clients": RELEASES}, "not tested here"),
-        ("haas-005", 32, {"releases_over_clients": RELEASES}, "holds"),
+        # eight processors, and not the talk's thirty-two
+        *(
+            ("haas-006", many, {"releases_over_clients": releases(many, gain)}, said)
+            for many, gain, said in (
+                (2, 1.3, "not tested here"),
+                (8, 1.3, "holds"),
+                (8, 1.0, "no effect"),
+                (32, 1.3, "not tested here"),
+            )
+        ),
+        ("haas-005", 32, {"releases_over_clients": releases(32, 4.0)}, "holds"),
+        ("haas-005", 32, {"releases_over_clients": releases(32, 2.0)}, "not so"),
+        *(
+            ("haas-010", 32, {"lookup_calls": calls(alone), "patches": sinval(gain)}, said)
+            for alone, gain, said in (
+                (1.01, 1.2, "holds"),
+                (1.01, 1.0, "partly"),
+                (1.2, 1.2, "partly"),
+                (1.2, 1.0, "not so"),
+            )
+        ),
         ("haas-024", 32, {"releases_over_clients": RELEASES}, "weaker"),
         # the release that divided insertion is not the one that was hoped for
         ("haas-082", 0, {}, "different now"),

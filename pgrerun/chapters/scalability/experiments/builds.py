@@ -289,7 +289,7 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     """Both loads on 9.2, kept on one processor and on all, with as many clients for each."""
     new = RELEASES[1]
     with Cluster(programs(new), ours(bed)) as tested:
-        yield from on_one_and_on_all(bed, tested, pairs(bed, 7), build=new)
+        yield from on_one_and_on_all(bed, tested, pairs(bed, bed.parameters.pairs), build=new)
 
 
 def _sweep() -> list[int]:
