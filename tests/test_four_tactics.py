@@ -443,26 +443,59 @@ def test_processor_time_on_the_kernels_files_is_held_against_a_tenth_more(small,
 
 
 @pytest.mark.parametrize(
-    ("told", "worker", "expected"),
+    ("told", "waiting", "expected"),
     [
-        *((0.5, 1.0, "holds"), (0.5, 0.5, "partly"), (1.0, 1.0, "partly")),
-        *((1.0, 0.5, "not so"), (2.0, 0.5, "not so")),
+        *((0.5, 0.9, "holds"), (0.97, 0.9, "no effect"), (2.0, 0.9, "reversed")),
+        (0.5, 0.1, "not tested here"),
     ],
 )
-def test_fetching_ahead_is_asked_of_the_kernel_and_of_processes_that_wait(told, worker, expected):
-    common = [{"block": block, "left_out": False} for block in range(7)]
-    workers = [
-        {"method": method, "size": "large reads", "scattered": taken, "waiting_scattered": 0.9}
-        for method, taken in (("sync", 1.0), ("worker", worker))
+def test_fetching_ahead_is_asked_of_a_kernel_that_is_told(told, waiting, expected):
+    kernel = [
+        {"told": "nothing", "scattered": 1.0, "waiting": waiting},
+        {"told": "the next pages", "scattered": told, "waiting": waiting},
     ]
-    kernel = [{"told": "nothing", "scattered": 1.0}, {"told": "the next pages", "scattered": told}]
-    found = word(
-        "ston-041",
-        "four_tactics",
-        asynchronous=[block | row for block in common for row in workers],
-        advised=[block | row for block in common for row in kernel],
-    )
-    assert found == expected
+    rows = [{"block": block, "left_out": False} | row for block in range(7) for row in kernel]
+    assert word("ston-041", "four_tactics", advised=rows) == expected
+
+
+def steps(query, steps, leading, fetching, instructions):
+    counts = {"leading": leading, "fetching": fetching, "instructions": instructions}
+    return {"query": query, "steps": steps} | counts
+
+
+@pytest.mark.parametrize(
+    ("leading", "fetching", "expected"),
+    [(18, 6, "holds"), (18, 18, "partly"), (45, 18, "different now")],
+)
+def test_what_leads_to_an_operator_is_counted_in_both_readings(leading, fetching, expected):
+    rows = [steps("d", 9, leading, fetching, 700), steps("long", 9, leading, fetching, 1900)]
+    assert word("ston-009", "four_tactics", dispatch=rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("interpreted", "instructions", "expected"),
+    [(505.0, 1900, "holds"), (600.0, 1900, "not so"), (505.0, 650, "not tested here")],
+)
+def test_threaded_code_is_judged_by_operators_that_take_long(interpreted, instructions, expected):
+    counts = [steps("least", 5, 12, 10, 600), steps("long", 9, 20, 22, instructions)]
+    times = {("least", "compiled"): 100.0, ("least", "interpreted"): 100.0}
+    times |= {("long", "compiled"): 490.0, ("long", "interpreted"): interpreted}
+    timed = [
+        {"query": query, "executor": executor, "tuple": tuple_, "block": block, "left_out": False}
+        for block in range(7)
+        for (query, executor), tuple_ in times.items()
+    ]
+    assert word("ston-008", "four_tactics", dispatch=counts, jit_tuple=timed) == expected
+
+
+@pytest.mark.parametrize(("interpret", "expected"), [(80, "holds"), (30, "not so")])
+def test_what_compiling_saved_is_bounded_by_what_interpreting_takes(interpret, expected):
+    rows = [
+        routine("interpret", interpret * tuples, interpret * tuples, tuples=tuples)
+        for tuples in (2240, 3360)
+    ]
+    rows += [routine("scan", (100 - interpret) * tuples, tuples=tuples) for tuples in (2240, 3360)]
+    assert word("ston-014", "four_tactics", ingres_routines=rows) == expected
 
 
 def test_the_kernel_is_told_of_scattered_pages_or_of_none(bed, monkeypatch):

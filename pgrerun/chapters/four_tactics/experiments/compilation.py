@@ -12,10 +12,10 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
     run_text,
 )
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import clock, plans
+from pgrerun.lab.instruments import clock, instructions, plans
 from pgrerun.lab.relations import Parts, loading
 from pgrerun.lab.relations.duck import in_memory
-from pgrerun.lab.server import Programs, Server, installed, set_session
+from pgrerun.lab.server import Cluster, Programs, Server, installed, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 PLANNED = {"at run time": "force_custom_plan", "ahead": "force_generic_plan"}
@@ -208,8 +208,8 @@ def jit_tuple(bed: Testbed) -> Iterator[Row]:
 
     By EXPLAIN, which tells both apart. The qualifications of queries c and d are turned over, so
     that hardly any tuple gets further, and operators are called as the interpreter calls them: what
-    is left is threaded code against code in line. A single comparison with the last attribute
-    stands for what a scan takes anyway.
+    is left is threaded code against code in line. "long" is query d by operators that take long. A
+    single comparison with the last attribute stands for what a scan takes anyway.
     """
     server, version = _with_jit(bed)
     tuples = bed.parameters.tuples
@@ -226,6 +226,36 @@ def jit_tuple(bed: Testbed) -> Iterator[Row]:
         running = 1e6 * (plan.execution_ms - plan.jit_ms)
         return {"compiling": plan.jit_ms, "tuple": running / (times * tuples)}
 
-    variants = {"query": ["c", "d", "least"], "executor": list(EXECUTORS)}
+    variants = {"query": ["c", "d", "long", "least"], "executor": list(EXECUTORS)}
     few = min(bed.parameters.pairs, 9)  # each takes seconds where it is to count
     yield from bed.compare(measure, variants, pairs=few, warmup=0, server=version)
+
+
+@experiment(
+    units={"steps": "steps/tuple"}
+    | dict.fromkeys(("leading", "fetching", "instructions"), "instructions/tuple"),
+    needs=["restart"],
+)
+def dispatch(bed: Testbed, tuples: int = 2000) -> Iterator[Row]:
+    """Steps that PostgreSQL's interpreter takes for a tuple of the qualifications of `jit_tuple`.
+
+    It is threaded code: each step jumps to the code of the next. With the instructions that only
+    lead there, those that fetch from a step where its operands are, and all of the scan. Counted
+    once, as they repeat. CannotMeasure as `instructions.threaded`.
+    """
+    names = {name: f"compilation.evaluate_{name}" for name in ("least", "d", "long")}
+    work = {name: SQL.each(text, times=1) for name, text in names.items()}
+    with Cluster(bed.programs) as cluster:
+        Parts(tuples).load(cluster, "parts", "btree")
+        cluster.stop()
+        first = [*SQL.each("reading.sequential_only"), *(one for [one] in work.values())]
+        found = instructions.threaded(
+            cluster,
+            {"first": first} | work,
+            "ExecInterpExpr",
+            settings=SERIAL | {"search_path": cluster.schema},
+            unreported={"first"},
+        )
+    for row in found.to_dict("records"):
+        counts = {name: int(row[name]) / tuples for name in instructions.THREADED[1:]}
+        yield {"query": row["group"]} | counts

@@ -155,15 +155,16 @@ def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, bloc
     return done.latency_ms / 1000
 
 
-@experiment(units={"scattered": "s"}, needs=["restart"])
+@experiment(units={"scattered": "s", "waiting": ""}, needs=["restart"])
 def advised(bed: Testbed) -> Iterator[Row]:
     """The bitmap scan of scattered pages on cold files, the kernel told of the next ones or not.
 
     One process, which waits for each read; what the kernel is told of, by posix_fadvise, it reads
-    meanwhile. CannotMeasure where it keeps what it is asked to forget, and before PostgreSQL 18.
+    meanwhile. Also the share of the time that waits for reads. CannotMeasure where it keeps what
+    it is asked to forget, and before PostgreSQL 18.
     """
     cold_files.require_forgettable()
-    cluster = _indexed(bed, bed.cluster(io_method="sync"))
+    cluster = _indexed(bed, bed.cluster(io_method="sync", track_io_timing="on"))
 
     def measure(block: Block, told: str) -> dict[str, float]:
         with cluster.connect() as connection:
@@ -173,9 +174,12 @@ def advised(bed: Testbed) -> Iterator[Row]:
             for only in ("sequential_only", "bitmap_only"):
                 SQL.run(connection, f"reading.{only}")
             _forget(cluster, connection, "parts")
+            _, before = _reads(connection)
             with clock.stopwatch() as watch:
                 connection.execute(SQL.text("reading.scattered"))
-        return {"scattered": watch.seconds}
+            _, milliseconds = _reads(connection)
+        waiting = (milliseconds - before) / 1000 / watch.seconds
+        return {"scattered": watch.seconds, "waiting": waiting}
 
     variants = {"told": ["nothing", "the next pages"]}
     yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)

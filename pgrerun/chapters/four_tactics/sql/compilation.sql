@@ -64,6 +64,11 @@ SELECT count(*) FROM generate_series(1, :times) AS again,
 SELECT count(*) FROM generate_series(1, :times) AS again,
     LATERAL (SELECT 1 FROM parts AS p WHERE NOT (p.qoh < ln(9.5::float8) * p.weight) AND again > 0 OFFSET 0) AS found;
 
+-- name: evaluate_long
+-- query d in numeric, whose operators take long: integers become numeric, are multiplied and compared
+SELECT count(*) FROM generate_series(1, :times) AS again,
+    LATERAL (SELECT 1 FROM parts AS p WHERE NOT (p.qoh < ln(9.5::numeric) * p.weight) AND again > 0 OFFSET 0) AS found;
+
 -- name: evaluate_least
 -- a single comparison with the last attribute: what a scan takes beside a qualification
 SELECT count(*) FROM generate_series(1, :times) AS again,
