@@ -1,11 +1,11 @@
 """What the thread feared: long transactions, tiny tables, CREATE INDEX, CLUSTER and VACUUM FULL."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import psycopg
 
-from pgrerun.chapters.hot.experiments.builds import BEFORE
+from pgrerun.chapters.hot.experiments.builds import BEFORE, WITH, both_commits
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -22,7 +22,7 @@ from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, fetched, set_session
+from pgrerun.lab.server import Cluster, Server, fetched, set_session
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 # ---- long transactions and long chains
@@ -102,49 +102,60 @@ def tiny_table(bed: Testbed, transactions: int = 3000) -> Iterator[Row]:
 # ---- CREATE INDEX over broken chains
 
 
-@experiment(
-    units={
-        "warnings": "text",
-        "marked": "yes or no",
-        "old_uses": "yes or no",
-        "old_finds": "yes or no",
-        "new_uses": "yes or no",
-        "new_finds": "yes or no",
-    }
-)
+LOOKED_UP = ("marked", "old_uses", "old_finds", "new_uses", "new_finds")
+OVER_CHAINS = {"warnings": "text"} | dict.fromkeys(LOOKED_UP, "yes or no")
+AS_MADE, TAKEN_AWAY = "as made", "taken away"
+
+
+@experiment(units=OVER_CHAINS)
 def broken_chains(bed: Testbed) -> Iterator[Row]:
     """Update a tenth of a table, then index the updated column: beside an old snapshot, alone.
 
     What the server warned of; whether the index is marked (pg_index.indcheckxmin); whether the old
     session's plan and a new session's use it, and each finds its own version by its value there.
     """
-    warnings: list[str] = []
+    yield {"old_snapshot": True, **_beside_a_snapshot(bed.server)}
     with bed.server.connect() as connection:
+        create(connection, "versions", "snapshots.versions")
+        yield {"old_snapshot": False, "marked": _marked_index(connection)}
+
+
+@experiment(units=OVER_CHAINS, needs=["restart"])
+def broken_chains_then(bed: Testbed) -> Iterator[Row]:
+    """The same beside an old snapshot, on the commit before HOT and on the one with it.
+
+    There once more with the mark taken away as soon as the index is made, as if CREATE INDEX knew
+    nothing of it. CannotMeasure unless both commits are registered.
+    """
+    with ExitStack() as stack:
+        for name, server in both_commits(stack, {}).items():
+            for mark in (AS_MADE, TAKEN_AWAY) if name == WITH else (AS_MADE,):
+                yield {"server": name, "mark": mark, **_beside_a_snapshot(server, mark)}
+
+
+def _beside_a_snapshot(server: Server, mark: str = AS_MADE) -> Row:
+    """What an index that is made beside an old snapshot is to that one, and to a new session."""
+    warnings: list[str] = []
+    with server.connect() as connection:
         create(connection, "versions", "snapshots.versions")
         # not before: old releases tell of the index that a primary key makes
         connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
-        with snapshot(bed.server) as old:
+        with snapshot(server) as old:
             marked = _marked_index(connection)
-            old_uses, old_finds = _finds(old, 7)
-            new_uses, new_finds = _finds(connection, -7)
-        yield {
-            "old_snapshot": True,
-            "warnings": ", ".join(warnings),
-            "marked": marked,
-            "old_uses": old_uses,
-            "old_finds": old_finds,
-            "new_uses": new_uses,
-            "new_finds": new_finds,
-        }
-        create(connection, "versions", "snapshots.versions")
-        yield {"old_snapshot": False, "marked": _marked_index(connection)}
+            if mark == TAKEN_AWAY:
+                SQL.run(connection, "snapshots.take_mark_away")
+            looked_up = (marked, *_finds(old, 7), *_finds(connection, -7))
+    return {"warnings": ", ".join(warnings)} | dict(zip(LOOKED_UP, looked_up, strict=True))
 
 
 def _marked_index(connection: psycopg.Connection) -> bool:
     """Whether an index made after updates is marked as not for old snapshots."""
     SQL.run(connection, "snapshots.update")
     SQL.run(connection, "snapshots.index")
-    [marked] = SQL.run(connection, "snapshots.is_marked").fetchone()
+    try:
+        [marked] = SQL.run(connection, "snapshots.is_marked").fetchone()
+    except psycopg.errors.UndefinedColumn:  # before HOT there was no such mark
+        return False
     return bool(marked)
 
 

@@ -13,6 +13,9 @@ CREATE INDEX versions_v ON versions (v);
 -- name: is_marked
 SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'versions_v'::regclass;
 
+-- name: take_mark_away
+UPDATE pg_index SET indcheckxmin = false WHERE indexrelid = 'versions_v'::regclass;
+
 -- name: find
 SELECT id FROM versions WHERE v = :value;
 
