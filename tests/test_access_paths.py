@@ -14,6 +14,7 @@ from pgrerun.chapters.access_paths.experiments import (
     plan_cache,
     ranges,
     sorting,
+    trees,
     visibility,
 )
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
@@ -377,11 +378,38 @@ def test_assignments_to_an_element_are_compared_whole(element, expected):
     assert judging.word("haas-066", "access_paths", array_assignments=found) == expected
 
 
-@pytest.mark.parametrize(("errors", "expected"), [(4.0, "holds"), (1.0, "no effect")])
-def test_estimates_of_array_conditions_are_held_against_those_of_9_1(errors, expected):
-    asked = {"operator": "overlaps", "elements": "{1}", "estimated": 1, "found": 1}
-    found = [{"server": s, "q_error": e, **asked} for s, e in (("9.1", errors), ("9.2", 1.0))]
+@pytest.mark.parametrize(
+    ("overlaps", "contained", "expected"),
+    [(4.0, 4.0, "holds"), (1.0, 1.0, "no effect"), (90.0, 1.0, "partly"), (1.0, 90.0, "partly")],
+)
+def test_estimates_of_each_operator_of_arrays_are_held_against_those_of_9_1(
+    overlaps, contained, expected
+):
+    errors = {"overlaps": overlaps, "is contained by": contained}
+    asked = {"elements": "{1}", "estimated": 1, "found": 1}
+    found = [
+        {"server": server, "operator": operator, "q_error": error, **asked}
+        for operator, before in errors.items()
+        for server, error in (("9.1", before), ("9.2", 1.0))
+    ]
     assert judging.word("haas-054", "access_paths", selectivity_on_releases=found) == expected
+
+
+@pytest.mark.parametrize(
+    ("of_9_2", "today", "expected"),
+    [(1.2, 1.2, "holds"), (1.0, 0.5, "holds"), (0.8, 1.2, "not so")],
+)
+def test_text_searches_by_sp_gist_are_judged_on_the_release_that_the_talk_tried(
+    of_9_2, today, expected
+):
+    tables = {
+        name: blocks(
+            ({"index": index}, {"build": 1.0, "pages": 9, "search": search, "accesses": 4.0})
+            for index, search in ((trees.SPACE, sp_gist), (trees.BTREE, 1.0))
+        )
+        for name, sp_gist in (("texts_on_releases", of_9_2), ("texts", today))
+    }
+    assert judging.word("haas-057", "access_paths", **tables) == expected
 
 
 @pytest.mark.parametrize(("before", "expected"), [(30, "holds"), (9, "no effect"), (3, "reversed")])

@@ -156,6 +156,12 @@ def prepared_on_releases(bed: Testbed) -> Iterator[Row]:
             yield {"server": server, "shape": shape, "pages": plan.page_accesses}
 
 
+@experiment(units=trees.UNITS, needs=["restart"])
+def texts_on_releases(bed: Testbed) -> Iterator[Row]:
+    """Addresses searched by prefix on 9.2, whose SP-GiST the talk tried; see `texts`."""
+    yield from trees.texts_of(bed, bed.release(fetched.build("9.2")))
+
+
 @experiment(units={"seconds": "s"}, needs=["restart"])
 def array_assignments(bed: Testbed, times: int = 20_000) -> Iterator[Row]:
     """A loop in PL/pgSQL that assigns to elements of an array so many `times`, on 9.1 and 9.2.

@@ -14,6 +14,7 @@ from pgrerun.chapters.access_paths.accounts import (
 )
 from pgrerun.chapters.access_paths.experiments.sorting import copy_without_sort_support
 from pgrerun.lab.instruments import callgrind, plans, sizes
+from pgrerun.lab.server import Server
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 ONE_BY_ONE, SORTED, SPACE = "GiST, row by row", "GiST, sorted", "SP-GiST"
@@ -50,7 +51,12 @@ def points(bed: Testbed) -> Iterator[Row]:
 @experiment(units=UNITS)
 def texts(bed: Testbed) -> Iterator[Row]:
     """The same for addresses with long common prefixes, searched by prefix."""
-    with bed.server.connect() as connection:
+    yield from texts_of(bed, bed.server)
+
+
+def texts_of(bed: Testbed, server: Server) -> Iterator[Row]:
+    """The same on any server."""
+    with server.connect() as connection:
         build(
             connection, "pages", "trees.addresses", relation="pages", objects=bed.parameters.objects
         )
