@@ -244,6 +244,92 @@ def test_writers_tell_what_they_waited_for(bed):
     assert found >= {(build, "CLogControlLock") for build in light_locks.COUNTING}
 
 
+LOCK_TABLE = "a partition of the lock table"
+
+
+def looked_up(lock_table, other, blocked=0, of_9_2=2):
+    """The verdict where lookups of 9.1 wait so often for the lock table, and for another lock."""
+    rows = [
+        {"build": build, "lock": lock, "transactions": 900, "exclusively": 900}
+        | {"waits": waits, "blocked": blocked}
+        for build, *both in (
+            ("9.1-lwlock-stats", lock_table, other),
+            ("9.2-lwlock-stats", of_9_2, 9),
+        )
+        for lock, waits in zip((LOCK_TABLE, light_locks.OTHER), both)
+    ]
+    return word("haas-003", "scalability", processors=2, lookup_locks=rows)
+
+
+def test_lookups_contend_where_9_1_waits_for_the_lock_table_and_not_for_a_lock():
+    assert looked_up(50, 3) == looked_up(50, 3, of_9_2=49) == "holds"
+    assert looked_up(50, 51) == looked_up(50, 3, blocked=1) == "partly"
+    assert looked_up(0, 0, blocked=1) == "not so"
+
+
+def test_lookups_tell_what_they_waited_for(bed):
+    rows = on_builds(bed, light_locks.lookup_locks)
+    taken = {row["build"]: row["exclusively"] for row in rows if row["lock"] == LOCK_TABLE}
+    assert taken["9.1-lwlock-stats"] > taken["9.2-lwlock-stats"]
+    assert not any(row["blocked"] for row in rows)
+
+
+READ_FIRST = "(*(lock) ? 1 : _Asm_xchg(lock))"
+
+
+@pytest.mark.parametrize(
+    ("of_9_1", "of_9_2", "said"),
+    [
+        ("_Asm_xchg(lock)", READ_FIRST, "holds"),
+        ("_Asm_xchg(lock)", "_Asm_xchg(lock)", "partly"),
+        (READ_FIRST, READ_FIRST, "partly"),
+        (READ_FIRST, "_Asm_xchg(lock)", "not so"),
+    ],
+)
+def test_a_spinlock_of_itanium_is_judged_by_what_is_done_while_it_is_taken(of_9_1, of_9_2, said):
+    rows = [
+        {"build": build, "spinning": spinning, "guide": False}
+        for build, spinning in (("9.1", of_9_1), ("9.2", of_9_2))
+    ]
+    assert word("haas-068", "scalability", itanium_spinlock=rows) == said
+
+
+def test_headers_tell_how_a_spinlock_is_waited_for_on_itanium(bed):
+    rows = on_builds(bed, builds.itanium_spinlock)
+    assert all("_Asm_xchg" in row["spinning"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("of_all", "processors", "said"),
+    [(63.7, 64, "holds"), (40.0, 64, "not so"), (63.7, 2, "not tested here")],
+)
+def test_lookups_scale_out_where_9_2_uses_every_processor(of_all, processors, said):
+    rows = rows_of(
+        [
+            ({"build": "9.2", "load": "lookups", "processors": 1}, {"tps": 1.0}),
+            ({"build": "9.2", "load": "lookups", "processors": 64}, {"tps": of_all}),
+        ]
+    )
+    found = word("haas-014", "scalability", processors=processors, by_processors_on_builds=rows)
+    assert found == said
+
+
+@pytest.mark.parametrize(
+    ("many", "processors", "said"),
+    [(8.0, 16, "holds"), (15.9, 16, "no effect"), (8.0, 2, "not tested here")],
+)
+def test_a_pool_that_is_too_small_is_judged_on_9_2(many, processors, said):
+    each = (("fits", 1, 1.0), ("fits", 64, 16.0), ("does not fit", 1, 1.0))
+    rows = rows_of(
+        [
+            ({"data": data, "clients": number}, {"tps": tps})
+            for data, number, tps in (*each, ("does not fit", 64, many))
+        ]
+    )
+    found = word("haas-086", "scalability", processors=processors, pools_on_builds=rows)
+    assert found == said
+
+
 def inserted(of_9_2):
     """How often the lock was taken for a thousand records, by 9.1 for each."""
     return [

@@ -54,6 +54,11 @@ def ours(bed: Testbed) -> dict[str, str | int]:
 UNFLUSHED: dict[str, str | int] = {"synchronous_commit": "off", "max_wal_size": "16GB"}
 
 
+def roomy_pool(bed: Testbed) -> dict[str, str | int]:
+    """A setting by which all of `relations` fit into the pool, also of an old release."""
+    return {"shared_buffers": f"{max(64, 24 * bed.parameters.scale)}MB"}
+
+
 def server(bed: Testbed) -> Server:
     """The server under test: the reader's own, or a throwaway one."""
     return bed.guest or bed.cluster(**ours(bed))

@@ -5,18 +5,39 @@ data/builds.csv, and sets itself aside without those that it is about.
 """
 
 import resource
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pgrerun.chapters.scalability.experiments.clients import SCRIPTS, on_one_and_on_all
+from pgrerun.chapters.scalability.experiments.clients import (
+    DOESNT_FIT,
+    FITS,
+    SCRIPTS,
+    in_pools,
+    on_one_and_on_all,
+)
 from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SWEEP
-from pgrerun.chapters.scalability.load import SQL, TPS, Load, loaded, ours, pairs, processors
+from pgrerun.chapters.scalability.load import (
+    SMALL_POOL,
+    SQL,
+    TPS,
+    Load,
+    loaded,
+    ours,
+    pairs,
+    processors,
+    roomy_pool,
+)
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
+from pgrerun.lab.server.binaries import ask
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 RELEASES = ("9.1", "9.2")
@@ -292,6 +313,16 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
         yield from on_one_and_on_all(bed, tested, pairs(bed, bed.parameters.pairs), build=new)
 
 
+@experiment(units=TPS, needs=["restart"])
+def pools_on_builds(bed: Testbed) -> Iterator[Row]:
+    """Lookups on 9.2 by one client and by many, in a pool that holds all rows and a small one."""
+    new = programs(RELEASES[1])
+    pools = {FITS: roomy_pool(bed), DOESNT_FIT: {"shared_buffers": SMALL_POOL}}
+    yield from in_pools(
+        bed, {data: bed.release(new, **ours(bed) | pool) for data, pool in pools.items()}
+    )
+
+
 def _sweep() -> list[int]:
     here = processors()
     return sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
@@ -319,3 +350,45 @@ def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterato
             positive=["tps"],
             processors=processors(),
         )
+
+
+# ---- a spinlock of Itanium
+
+# By what the header knows a compiler of HP on an Itanium, and that there are spinlocks.
+ITANIUM = ("-undef", "-nostdinc", "-D__hpux", "-D__ia64", "-DHAVE_SPINLOCKS")
+SPINNING = """#include "storage/s_lock.h"
+#ifdef TAS_SPIN
+spinning: TAS_SPIN(lock)
+#else
+spinning: TAS(lock)
+#endif
+"""
+
+
+@experiment(units={"spinning": "text", "guide": "yes or no"}, needs=["restart"])
+def itanium_spinlock(bed: Testbed) -> Iterator[Row]:
+    """By what a process of 9.1 and of 9.2 goes on trying for a taken spinlock on an Itanium.
+
+    What the C preprocessor makes of the header that either installs, told that it is HP's compiler
+    there; and whether the header names HP's guide. CannotMeasure without both builds and their
+    headers, or without a C compiler.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not compiler:
+        raise CannotMeasure("C compiler", "a header is read by the preprocessor of one")
+    for name in complete([RELEASES]):
+        said = ask(programs(name).bindir / "pg_config", "--includedir-server").stdout.strip()
+        header = Path(said) / "storage" / "s_lock.h"
+        if not header.is_file():
+            raise CannotMeasure("server headers", f"the build {name} has none beside its programs")
+        with TemporaryDirectory() as folder:  # what only HP-UX has is empty here
+            inline = Path(folder, "ia64", "sys", "inline.h")
+            inline.parent.mkdir(parents=True)
+            inline.touch()
+            command = [compiler, "-E", "-P", *ITANIUM, "-I", said, "-I", folder, "-"]
+            done = subprocess.run(
+                command, input=SPINNING, capture_output=True, text=True, check=True, timeout=60
+            )
+        [_, spinning] = done.stdout.rsplit("spinning:", 1)
+        guide = "Spinlocks on the Intel Itanium" in header.read_text("latin-1")
+        yield {"build": name, "spinning": " ".join(spinning.split()), "guide": guide}

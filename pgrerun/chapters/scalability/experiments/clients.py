@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -25,7 +25,7 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import off_cpu, perf, sessions
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, Server
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import statistics
@@ -215,16 +215,21 @@ def _kept_on(tested: Cluster, chosen: set[int], usable: set[int]) -> Iterator[No
         tested.pin(usable)
 
 
+FITS, DOESNT_FIT = "fits", "does not fit"
+
+
 @experiment(units=TPS, needs=["restart"])
 def pools(bed: Testbed) -> Iterator[Row]:
     """Lookups by one client and by many, in a pool that holds all accounts and in a small one.
 
     The system caches the rest.
     """
-    servers = {
-        "fits": server(bed),
-        "does not fit": bed.cluster(**ours(bed), shared_buffers=SMALL_POOL),
-    }
+    small = bed.cluster(**ours(bed), shared_buffers=SMALL_POOL)
+    yield from in_pools(bed, {FITS: server(bed), DOESNT_FIT: small})
+
+
+def in_pools(bed: Testbed, servers: Mapping[str, Server]) -> Iterator[Row]:
+    """The same on any two servers, whose pools are told apart by `FITS` and `DOESNT_FIT`."""
     variants = {"data": list(servers), "clients": [1, crowd_size()]}
     loads = {
         (data, number): Load(bed, loaded(bed, tested), "lookup", number)

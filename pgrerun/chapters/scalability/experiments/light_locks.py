@@ -6,6 +6,7 @@ Counted by builds of 9.1 and 9.2 whose processes print, when they end, what they
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from pgrerun.chapters.scalability.experiments.builds import complete, programs
@@ -19,6 +20,7 @@ from pgrerun.chapters.scalability.load import (
     loaded,
     ours,
     processors,
+    roomy_pool,
 )
 from pgrerun.lab.instruments import counters, server_log, sessions
 from pgrerun.lab.relations import loading
@@ -87,24 +89,44 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
             yield {"build": name, "sessions": number, "records": rows * number, **counts}
 
 
-@experiment(units={"transactions": "transactions"} | COUNTS, needs=["restart"])
+BY_LOCK = {"transactions": "transactions", "blocked": "samples"} | COUNTS
+
+
+@experiment(units=BY_LOCK, needs=["restart"])
+def lookup_locks(bed: Testbed) -> Iterator[Row]:
+    """What the most clients wait for that look rows of a table up by its key, by lightweight lock.
+
+    All is in the pool. A row for each lock that the talk names, and one for that of all others
+    which is waited for most. `blocked` is how many clients were seen to wait for a lock that
+    another holds: by a view of then, which says nothing of lightweight locks.
+    """
+    yield from _by_lock(bed, "lookup", ours(bed) | roomy_pool(bed))
+
+
+@experiment(units=BY_LOCK, needs=["restart"])
 def writer_locks(bed: Testbed) -> Iterator[Row]:
     """What the most writers wait for, without waiting for the flush, by lightweight lock.
 
-    Their relations fit into the pool. A row for each lock that the talk names, and one for that of
-    all others which is waited for most.
+    As in lookup_locks.
     """
-    settings = ours(bed) | UNFLUSHED
-    settings["shared_buffers"] = f"{max(64, 24 * bed.parameters.scale)}MB"
+    yield from _by_lock(bed, "tpcb", ours(bed) | UNFLUSHED | roomy_pool(bed))
+
+
+def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Iterator[Row]:
     for name in complete([COUNTING]):
         with Cluster(programs(name), settings) as server:
-            load = Load(bed, loaded(bed, server), "tpcb", client_counts(bed)[-1])
+            load = Load(bed, loaded(bed, server), script, client_counts(bed)[-1])
             load.lasting()  # tried out before it is counted
-            with _counted(server) as locks:
-                done = load.run(bed.parameters.seed)
+            with _counted(server) as locks, ThreadPoolExecutor(1) as pool:
+                running, blocked = pool.submit(load.run, bed.parameters.seed), 0
+                with server.connect() as watch:
+                    while not running.done():
+                        blocked += value(watch, int, SQL.text("builds.waiting"))
+                        time.sleep(0.01)
+        counted = {"transactions": running.result().transactions, "blocked": blocked}
         for lock in dict.fromkeys([*NAMES.values(), OTHER]):
             found = {count: locks[lock][count] for count in COUNTS}
-            yield {"build": name, "lock": lock, "transactions": done.transactions, **found}
+            yield {"build": name, "lock": lock, **counted, **found}
 
 
 def _pages_read(server: Cluster) -> int:

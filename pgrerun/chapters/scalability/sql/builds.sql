@@ -17,6 +17,9 @@ DO $$ DECLARE found int; BEGIN FOR i IN 1..:lookups LOOP
     SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
 END LOOP; END $$;
 
+-- name: waiting
+SELECT count(*) FROM pg_stat_activity WHERE waiting;
+
 -- name: pages_read
 SELECT blks_read FROM pg_stat_database WHERE datname = current_database();
 
