@@ -473,13 +473,18 @@ def test_what_leads_to_an_operator_is_counted_in_both_readings(leading, fetching
 
 
 @pytest.mark.parametrize(
-    ("interpreted", "instructions", "expected"),
-    [(505.0, 1900, "holds"), (600.0, 1900, "not so"), (505.0, 650, "not tested here")],
+    ("d", "long", "instructions", "expected"),
+    [
+        *((121.0, 505.0, 720, "holds"), (160.0, 505.0, 720, "partly")),
+        *((160.0, 600.0, 720, "not so"), (121.0, 505.0, 650, "not tested here")),
+    ],
 )
-def test_threaded_code_is_judged_by_operators_that_take_long(interpreted, instructions, expected):
-    counts = [steps("least", 5, 12, 10, 600), steps("long", 9, 20, 22, instructions)]
+def test_threaded_code_is_judged_by_all_operators_that_are_long(d, long, instructions, expected):
+    counts = [steps("least", 5, 12, 10, 600), steps("long", 9, 20, 22, 1900)]
+    counts.append(steps("d", 9, 20, 22, instructions))
     times = {("least", "compiled"): 100.0, ("least", "interpreted"): 100.0}
-    times |= {("long", "compiled"): 490.0, ("long", "interpreted"): interpreted}
+    times |= {("long", "compiled"): 490.0, ("long", "interpreted"): long}
+    times |= {("d", "compiled"): 120.0, ("d", "interpreted"): d}
     timed = [
         {"query": query, "executor": executor, "tuple": tuple_, "block": block, "left_out": False}
         for block in range(7)
