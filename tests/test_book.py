@@ -20,7 +20,6 @@ from pgrerun import parameters
 from pgrerun.errors import BookError, ParameterError, RecordError, RerunError
 from pgrerun.record import runs
 from pgrerun.site import book as book_module
-from pgrerun.site import inputs
 from pgrerun.site.book import RUN_NAME, Book, committed
 from pgrerun.site.execution import ChapterFailed
 
@@ -177,9 +176,13 @@ def test_out_and_name_leave_the_book_alone(book, tmp_path):
 @pytest.mark.parametrize(
     ("out", "told"), [("missing/mine.ipynb", "no folder"), ("", "it is a folder")]
 )
-def test_out_needs_a_folder_before_anything_runs(book, tmp_path, out, told):
+def test_out_needs_a_folder_and_the_checkout_no_other_run_before_anything_runs(
+    book, tmp_path, out, told
+):
     with pytest.raises(ParameterError, match=told):
         book.run(book.state("toy"), out=tmp_path / out)
+    with book.alone(), pytest.raises(BookError, match="Another run"):
+        book.run(book.state("toy"))
 
 
 def test_a_page_that_cannot_be_delivered_is_named(book, tmp_path):
@@ -192,57 +195,40 @@ def test_a_page_that_cannot_be_delivered_is_named(book, tmp_path):
     assert Path(str(told.value).split("It is in ")[1].rstrip(".")).is_file()
 
 
-def test_two_runs_at_once_are_refused(book):
-    with book.alone(), pytest.raises(BookError, match="Another run"):
-        book.run(book.state("toy"))
-
-
 # ---- what makes it stale
+
+
+USED = (
+    'def measure():\n    "Others."\n    # why\n    from .rooms import table\n    return table.N\n'
+)
 
 
 @pytest.mark.parametrize(
     "path, text, reason",
     [
-        ("pgrerun/verbs.py", "def measure(): return 2\n", "library verbs.py changed"),
-        (
-            "pgrerun/rooms/table.py",
-            "N = 2\n",
-            "library rooms/table.py changed",
-        ),  # imported inside a function
-        ("pgrerun/rooms/script.sql", "SELECT 2;\n", "library rooms/script.sql changed"),
+        # imported inside a function
+        ("pgrerun/rooms/table.py", "N = 2\n", "library rooms/table.py changed"),
         ("data/printed/figure.csv", "x,y\n1,3\n", "data figure.csv changed"),
         ("data/printed/more.csv", "x\n", "data more.csv is new"),
         ("data/runs/published/toy/environment.json", "{}", "published run environment.json is new"),
         ("requirements.txt", "numpy==2.4.7\n", "requirements.txt changed"),
         ("data/claims.csv", "id,chapter,claim\na-1,toy,It was fast.\n", "claim a-1 changed"),
-    ],
-)
-def test_says_what_changed(book, path, text, reason):
-    stamped(book)
-    (book.root / path).write_text(text)
-    assert reason in book.state("toy").reasons
-
-
-@pytest.mark.parametrize(
-    "path, text",
-    [
-        ("pgrerun/cli.py", "import pgrerun.verbs\n"),
-        ("pgrerun/site/gates.py", "LEAST = 2\n"),
+        # what a chapter does not use leaves it alone
+        ("pgrerun/cli.py", "import pgrerun.verbs\n", None),
+        ("pgrerun/site/gates.py", "LEAST = 2\n", None),
+        ("pgrerun/verbs.py", USED, None),
         (
-            "pgrerun/verbs.py",
-            (
-                'def measure():\n    "Others."\n    # why\n    from .rooms import table\n    return'
-                " table.N\n"
-            ),
+            "data/claims.csv",
+            "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It was slow.\n",
+            None,
         ),
-        ("data/claims.csv", "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It was slow.\n"),
-        ("book/index.md", "# Another\n"),
+        ("book/index.md", "# Another\n", None),
     ],
 )
-def test_what_a_chapter_does_not_use_leaves_it_alone(book, path, text):
+def test_says_what_changed_of_what_a_chapter_uses(book, path, text, reason):
     stamped(book)
     (book.root / path).write_text(text)
-    assert book.state("toy").reasons == []
+    assert book.state("toy").reasons == ([reason] if reason else [])
 
 
 def test_parameters_and_server_are_told_with_their_values(book, monkeypatch):
@@ -286,28 +272,14 @@ def test_prose_is_retold_around_the_same_outputs(recording, gates):
     assert kept[0] == kept[1]
 
 
-def test_the_real_package_is_walked_without_the_command():
-    """A chapter needs notebook.py and what is below it, never the command."""
-    reached = inputs.library(book_module.ROOT, ["import pgrerun.notebook"])
-    assert {f"library {name}.py" for name in ("notebook", "parameters", "errors")} <= set(reached)
-    assert not [one for one in reached if one == "library cli.py" or "site/" in one]
-
-
 # ---- what fails
 
 
-@pytest.mark.parametrize(
-    "raised, status",
-    [
-        ("ParameterError('pairs must be odd.')", 2),
-        ("CannotMeasure('perf', 'There is no perf.')", 1),
-    ],
-)
-def test_a_chapter_s_own_error_keeps_its_words_and_status(book, raised, status):
-    written(book, f"from pgrerun.errors import *\nraise {raised}")
+def test_a_chapter_s_own_error_keeps_its_words_and_status(book):
+    written(book, "from pgrerun.errors import *\nraise ParameterError('pairs must be odd.')")
     done = subprocess.run(command(book, "run", "toy"), capture_output=True, text=True)
-    assert done.returncode == status and "Traceback" not in done.stderr
-    assert raised.split("'")[-2] in done.stderr
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "pairs must be odd." in done.stderr
     assert (book.build / "failed" / "toy.ipynb").exists() and not book.result("toy").exists()
 
 
@@ -447,7 +419,7 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     assert [*folder.iterdir(), *left_running(book)] == []
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
 def test_a_run_that_is_stopped_while_its_kernel_starts_says_no_more_than_that(book, seconds):
     running = started(book)
     running.stdout.readline()  # it is running
@@ -457,22 +429,6 @@ def test_a_run_that_is_stopped_while_its_kernel_starts_says_no_more_than_that(bo
     _, words = running.communicate(timeout=300)
     assert running.returncode in (0, 130) and "Traceback" not in words, words
     assert psutil.wait_procs(children, timeout=120)[1] == []
-
-
-def test_a_stopped_run_leaves_no_postgresql_behind(book, tmp_path):
-    marker, new = tmp_path / "marker", tmp_path / "marker.new"
-    start = f"""
-from pgrerun.lab.server import Cluster
-cluster = Cluster()
-with open({str(new)!r}, "w") as file:
-    print(cluster.data_directory, *cluster.pids(), file=file)
-import os, time
-os.rename({str(new)!r}, {str(marker)!r})
-"""
-    written(book, start, "with cluster.connect() as c: c.execute('SELECT pg_sleep(1000)')")
-    directory, *pids = stopped_when_marked(book, marker, [signal.SIGINT])
-    assert pids and not any(psutil.pid_exists(int(pid)) for pid in pids)
-    assert not Path(directory).exists()
 
 
 # ---- the site
@@ -565,8 +521,14 @@ def test_a_run_leaves_its_record_beside_its_page(recording, tmp_path):
     assert runs.load(recording.record("toy")).name == "mine"  # the book's page is still that run's
 
 
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("server", ["postgresql://me@db.example/bench", "host='db.example'"])
+@pytest.mark.parametrize(
+    ("server", "keep"),
+    [
+        ("postgresql://me@db.example/bench", False),
+        ("host='db.example'", False),
+        ("host='db.example'", True),
+    ],
+)
 def test_a_page_says_where_somebodys_server_is_only_if_asked_to(recording, server, keep):
     written(recording, RECORDING, "print('at', server)", tags=["nbval-ignore-output"])
     page = recording.run(recording.state("toy", {"server": server}), keep_address=keep)
@@ -641,14 +603,6 @@ def test_a_link_in_a_record_is_not_followed(recording, tmp_path, name):
         shown(recording, str(record.parent))
     book_module.copy_folder(record, tmp_path / "copied")
     assert name not in files(tmp_path / "copied")
-
-
-def test_a_damaged_record_is_refused_before_the_site_is_built(recording):
-    """Also one that lies among our own, whose page would be shown."""
-    recorded(recording, "mine")
-    (recording.data / "runs" / "mine" / "toy" / runs.VERDICTS).write_text("[" * 100_000)
-    with pytest.raises(RecordError, match="verdicts.json"):
-        recording.lay_out("mine")
 
 
 def test_a_chapter_that_the_run_lacks_is_the_published_one_and_else_says_so(recording):
