@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.lab.instruments import counters, pgbench, wal
+from pgrerun.lab.instruments import counters, pgbench
 from pgrerun.lab.instruments.counters import Counters, Delta
-from pgrerun.lab.server import Cluster, installed
+from pgrerun.lab.server import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -162,42 +162,6 @@ def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
 def test_no_transactions_is_no_divisor():
     with pytest.raises(RerunError, match="positive"):
         Delta().per(0)
-
-
-def test_wal_by_page_and_by_record(tiny):
-    tiny.extension("pg_walinspect")
-    with tiny.connect() as conn:
-        conn.execute("CHECKPOINT")
-        with wal.written(conn) as written, conn.transaction():
-            # not flushed by its commit: reading the WAL has to see to that
-            conn.execute("SET LOCAL synchronous_commit = off")
-            conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 4000")
-        blocks = wal.blocks(conn, written.start, written.end)
-        account = blocks[(blocks["relation"] == "account") & (blocks["fork"] == "main")]
-        assert account["blocks_distinct"].sum() in (1, 2)
-        assert account["fpi_bytes"].sum() > 0  # the first change after a checkpoint
-        records = wal.records(conn, written.start, written.end)
-        kinds = set(zip(records["resource_manager"], records["record_type"]))
-        assert ("Transaction", "COMMIT") in kinds
-        assert any(manager == "Heap" and "UPDATE" in kind for manager, kind in kinds)
-        assert 0 < records["bytes"].sum() <= written.bytes
-        assert wal.blocks(conn, written.end, written.end).empty
-
-
-def test_an_older_release_leaves_frames_out_instead_of_zeros():
-    older = [programs for programs in installed() if 10 <= programs.major < 16]
-    if not older:
-        pytest.skip("no release from 10 to 15 is installed here")
-    with Cluster(older[0]) as cluster, cluster.connect() as conn, Counters(cluster) as probe:
-        conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
-        with probe.measured(conn) as delta:
-            conn.execute("UPDATE t SET id = id + 1")
-        assert delta.io is None and "pg_stat_io" in delta.missing
-        assert row(delta.relations, "t")["updated"] == 1000
-        assert list(delta.reads.index) == ["all"] and delta.wal_bytes > 0
-        with pytest.raises(CannotMeasure) as missing:
-            wal.blocks(conn, "0/0", "0/0")
-        assert missing.value.capability == "PostgreSQL 16"
 
 
 def test_counts_of_one_table_are_there_at_once(tiny):

@@ -220,9 +220,8 @@ def test_a_stripped_program_cant_be_profiled(counted):
             callgrind.profile(cluster, ["SELECT 1"])
 
 
+@pytest.mark.usefixtures("sampling")
 def test_samples_find_the_busy_backend(server):
-    if reason := perf.unavailable():
-        pytest.skip(reason)
     with server.connect() as conn:
         pid = conn.info.backend_pid
         endless = "SELECT sum(g) FROM (SELECT generate_series(1, 2000000000)) AS endless (g)"
@@ -243,9 +242,8 @@ def test_samples_find_the_busy_backend(server):
     assert frame["symbol"].str.contains("generate_series|int|Exec|Agg", regex=True).any()
 
 
+@pytest.mark.usefixtures("sampling")
 def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
-    if reason := perf.unavailable():
-        pytest.skip(reason)
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
 
     def backend() -> str:
@@ -265,26 +263,23 @@ def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(s
     assert len({before, counted, after}) == 3
 
 
+@pytest.mark.usefixtures("sampling")
 def test_a_process_that_is_gone_cant_be_followed(tmp_path):
-    if reason := perf.unavailable():
-        pytest.skip(reason)
     attached = perf.attached(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock")
     with pytest.raises(CannotMeasure, match="follow"), attached:
         raise AssertionError("the block must not run")
 
 
+@pytest.mark.usefixtures("sampling")
 def test_sampling_leaves_nothing_in_the_users_home(server, tmp_path, monkeypatch):
-    if reason := perf.unavailable():
-        pytest.skip(reason)
     monkeypatch.setenv("HOME", str(tmp_path))
     with running(server, "psql", "-c", "SELECT pg_sleep(1)"):
         assert perf.sample(server.pids(), 0.2).columns.tolist() == perf.COLUMNS
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("sampling")
 def test_processes_that_are_gone_cant_be_sampled():
-    if reason := perf.unavailable():
-        pytest.skip(reason)
     with pytest.raises(ServerError):
         perf.sample([2**22 + 12345], 0.1)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.instruments import pages
-from pgrerun.lab.server import Cluster, installed
+from pgrerun.lab.server import Cluster
 
 ACCOUNT = """
 CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50);
@@ -99,16 +99,3 @@ def test_free_space_follows_the_fill_factor(conn):
 def test_pages_that_arent_there(conn, look, complaint):
     with pytest.raises(RerunError, match=complaint):
         look(conn)
-
-
-def test_old_releases_cant_empty_the_pool():
-    older = [
-        programs
-        for programs in installed()
-        if 13 <= programs.major < 17 and "pg_buffercache" in programs.contrib
-    ]
-    if not older:
-        pytest.skip("no release from 13 to 16 with pg_buffercache is installed here")
-    with Cluster(older[0]) as cluster, pytest.raises(CannotMeasure) as missing:
-        pages.touched(cluster, ["SELECT 1"])
-    assert missing.value.capability == "PostgreSQL 17"

@@ -8,7 +8,7 @@ import pytest
 
 from pgrerun.errors import ParameterError, ServerError
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import Cluster, installed
+from pgrerun.lab.server import Cluster
 
 SCRIPT = "\\set id random(1, 1000)\nINSERT INTO drawn VALUES (:id, :mark);\n"
 
@@ -113,15 +113,3 @@ def test_a_server_that_dies_gives_no_number():
         with pytest.raises(ServerError):
             pgbench.run(cluster, "SELECT pg_sleep(0.01);", seconds=600)
         timer.join()
-
-
-def test_an_older_pgbench_is_understood():
-    older = [
-        programs for programs in installed() if programs.major < 17 and programs.has("pgbench")
-    ]
-    if not older:
-        pytest.skip("no release before 17 with its own pgbench is installed here")
-    with Cluster(older[0]) as cluster:
-        assert pgbench.run(cluster, "SELECT 1;", transactions=10, seed=1).transactions == 10
-        with pytest.raises(ServerError, match="division"):
-            pgbench.run(cluster, "SELECT 1 / (:client_id - 1);", clients=2, transactions=3)

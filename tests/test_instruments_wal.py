@@ -44,13 +44,21 @@ def test_reading_positions_writes_nothing(cluster, connection):
 
 def test_records_and_blocks_are_those_between_two_positions(cluster, connection):
     cluster.extension("pg_walinspect")
-    with wal.written(connection) as found:
+    connection.execute("INSERT INTO written SELECT generate_series(1, 500)")
+    connection.execute("CHECKPOINT")
+    with wal.written(connection) as found, connection.transaction():
+        # not flushed by its commit: reading the WAL has to see to that
+        connection.execute("SET LOCAL synchronous_commit = off")
         connection.execute("INSERT INTO written SELECT generate_series(1, 500)")
     records = wal.records(connection, found.start, found.end)
-    inserts = records.query("resource_manager == 'Heap' and record_type.str.startswith('INSERT')")
-    assert inserts["records"].sum() == 500
+    kinds = records.set_index(["resource_manager", "record_type"])["records"]
+    assert kinds["Heap"].filter(like="INSERT").sum() == 500 and ("Transaction", "COMMIT") in kinds
+    assert 0 < records["bytes"].sum() <= found.bytes
     blocks = wal.blocks(connection, str(found.start), str(found.end))
-    assert blocks.query("fork == 'main'").set_index("relation").at["written", "records"] == 500
+    [written] = blocks.query("fork == 'main' and relation == 'written'").to_dict("records")
+    # the first change of a page after a checkpoint
+    assert written["records"] == 500 and written["fpi_bytes"] > 0
+    assert wal.blocks(connection, found.end, found.end).empty
 
 
 def test_positions_over_time_never_go_back_and_end_where_the_work_does(cluster, connection):

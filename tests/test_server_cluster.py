@@ -162,18 +162,6 @@ def test_settings_merge_over_restarts_and_bad_ones_are_refused(base):
     server.close()
 
 
-@pytest.mark.parametrize("programs", installed(), ids=lambda programs: programs.version)
-def test_an_installed_release_serves_as_well(base, programs):
-    count = "SELECT count(*) FROM pgbench_accounts"
-    with Cluster(programs, settings={"shared_buffers": "128kB"}) as server:
-        assert server.version_text.startswith(programs.version)
-        assert server.can("jit") == programs.jit
-        server.tool("pgbench", "-i", "-q")
-        server.crash()
-        server.start()
-        assert server.tool("psql", "-Atc", count).stdout == "100000\n"
-
-
 # -- tools --
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from servers import builds_here
 
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import (
     counters,
     pages,
@@ -455,6 +455,8 @@ def test_counts_are_complete_when_the_block_ends(server):
             with pytest.raises(CannotMeasure, match="8.3 or later"):
                 delta.writes.sum()
         assert (delta.io is None) == (server.version < 160000)
+        assert ("pg_stat_io" in delta.missing) == (delta.io is None)
+        assert delta.io is not None or list(delta.reads.index) == ["all"]
         found = counters.counts(connection, "counted")
         assert (found["inserted"], found["updated"]) == (100, 100)
         assert (found["newpage_updated"] is None) == (server.version < 160000)
@@ -471,6 +473,8 @@ def test_loads_plans_and_processes(server, connection):
     server_load.run(connection, script, 50, variables=bank.variables, seed=1)
     done = pgbench.run(server, script, transactions=50, variables=bank.variables)
     assert done.transactions == 50
+    with pytest.raises(ServerError, match="division by zero"):
+        pgbench.run(server, "SELECT 1 / (:client_id - 1);", clients=2, transactions=3)
     query = "SELECT sum(abalance) FROM pgbench_accounts"
     assert connection.execute(query).fetchone() == (100,)
     plan = plans.explain(connection, query, execute=True)
