@@ -24,6 +24,19 @@ def reseal(folder: Path) -> None:
     changed(folder, lambda head: head["sha256"].update(sums))
 
 
+def rewrite(folder: Path, select: str, file: str = OBSERVATIONS) -> None:
+    """Make a table of a record, or its observations, what a query gives over `o`, as they were."""
+    path, new = folder / file, folder / "new.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW o AS SELECT * FROM '{path}'")
+        connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
+        (rows,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
+    new.replace(path)
+    about = lambda head: head if file == OBSERVATIONS else head["tables"][path.stem]
+    changed(folder, lambda head: about(head).update(rows=rows))
+    reseal(folder)
+
+
 def older(folder: Path) -> None:
     """Make a record as it was up to format 2: all numbers in one file of observations."""
     found = reader.read(folder).observations

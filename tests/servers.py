@@ -12,11 +12,12 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import ServerError
 from pgrerun.lab.server import Cluster, Programs, Server, builds, from_folder
 from pgrerun.parameters import info
 
 SMALL = {"shared_buffers": "8MB", "max_connections": 40}
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def builds_here() -> dict[str, Programs]:
@@ -78,11 +79,11 @@ def left(shared: set[str]) -> set[str]:
     return {one for one in shared if one in segments or (one[0] == "/" and Path(one).exists())}
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that comes by itself."""
+def until(condition: Callable[[], object], alive: Callable[[], object] = lambda: True) -> None:
+    """Wait for something that comes by itself, of what is `alive`."""
     end = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < end, "it hasn't come"
+        assert alive() and time.monotonic() < end, "it hasn't come"
         time.sleep(0.02)
 
 
@@ -105,19 +106,6 @@ def admit(server: Cluster, *lines: str) -> None:
     with server.connect() as connection:
         connection.execute("SELECT pg_reload_conf()")
     until(lambda: loaded() != before)
-
-
-@contextlib.contextmanager
-def unless_disturbed() -> Iterator[None]:
-    """A block that measures times; skipped, with the reason, if each came out as one that can't
-    be, which a busy machine may do.
-    """
-    try:
-        yield
-    except CannotMeasure as reason:
-        if reason.capability != "undisturbed measurements":
-            raise
-        pytest.skip(str(reason))
 
 
 def smallest(chapter: str) -> dict[str, int | float]:

@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from functools import partial
 
-import duckdb
 import pytest
 import thousand
-from sealed import changed, older, reseal
+from sealed import changed, older, reseal, rewrite
+from servers import until
 
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import gather, machines, reader, sources
@@ -226,20 +225,12 @@ TABLE = "insert.parquet"
 def rewritten(select, file=TABLE):
     """Rewrite a table of a record, or the observations of one made older, by a query over `o`."""
 
-    def rewrite(folder):
-        path, new = folder / file, folder / "new.parquet"
+    def rewritten(folder):
         if file == OBSERVATIONS and reader.read(folder).tables:
             older(folder)
-        with duckdb.connect() as connection:
-            connection.execute(f"CREATE VIEW o AS SELECT * FROM '{path}'")
-            connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
-            (rows,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
-        new.replace(path)
-        about = lambda head: head if file == OBSERVATIONS else head["tables"][path.stem]
-        changed(folder, lambda head: about(head).update(rows=rows))
-        reseal(folder)
+        rewrite(folder, select, file)
 
-    return rewrite
+    return rewritten
 
 
 long = partial(rewritten, file=OBSERVATIONS)
@@ -547,15 +538,13 @@ def test_a_source_that_can_be_none_is_refused_before_anything_is_read(
 # ---- the command
 
 
-def test_a_handed_in_record_is_checked_by_the_same_code(few):
-    command = [sys.executable, "-m", "pgrerun", "gather", "--check", str(few)]
-    check = partial(subprocess.run, command, capture_output=True, text=True, timeout=300)
-    done = check()
-    assert done.returncode == 0 and "3 machines, 6 records, 0 refused." in done.stdout
+def test_a_handed_in_record_is_checked_by_the_same_code(few, call):
+    status, out, _ = call("gather", "--check", few)
+    assert status == 0 and "3 machines, 6 records, 0 refused." in out
     flipped(few / "0000" / "uuid_keys")
-    done = check()
-    assert done.returncode == 1 and f"refused: {few}/0000/uuid_keys: " in done.stdout
-    assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    status, out, errors = call("gather", "--check", few)
+    assert status == 1 and f"refused: {few}/0000/uuid_keys: " in out
+    assert len(errors.strip().splitlines()) == 1
 
 
 def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
@@ -564,10 +553,7 @@ def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
     environment = os.environ | {"PGRERUN_TMPDIR": str(mine)}
     words = [sys.executable, "-m", "pgrerun", "gather", "--check", str(archive)]
     reading = subprocess.Popen(words, env=environment, start_new_session=True)
-    deadline = time.monotonic() + 300
-    while not list(mine.glob("*/[0-9]*/*")):  # until it has begun to unpack
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: list(mine.glob("*/[0-9]*/*")))  # it has begun to unpack
     os.killpg(reading.pid, signal.SIGKILL)
     reading.wait()
     subprocess.run([*words[:-1], "/nowhere"], env=environment, check=False)  # the next one
