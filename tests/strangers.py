@@ -15,6 +15,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from servers import until
 
 from pgrerun.lab.server import Cluster, private
 
@@ -47,22 +48,18 @@ def pooled(server: Cluster, mode: str, user: str = "postgres") -> Iterator[str]:
         process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, **how)
         url = f"postgresql://{user}@/postgres?host={quote(str(folder), safe='')}&port=6432"
         try:
-            _await(url, process)
+            until(lambda: _answers(url), lambda: process.poll() is None)
             yield url
         finally:
             process.terminate()
             process.wait(30)
 
 
-def _await(url: str, process: subprocess.Popen) -> None:
-    end = time.monotonic() + 30
-    while True:
-        try:
-            psycopg.connect(url).close()
-            return
-        except psycopg.OperationalError:
-            assert process.poll() is None and time.monotonic() < end, "it doesn't answer"
-            time.sleep(0.05)
+def _answers(url: str) -> bool:
+    with contextlib.suppress(psycopg.OperationalError):
+        psycopg.connect(url).close()
+        return True
+    return False
 
 
 def socket_of(server: Cluster) -> str:

@@ -14,6 +14,7 @@ import nbformat
 import papermill.engines
 import psutil
 import pytest
+from servers import until
 
 import pgrerun
 from pgrerun import parameters
@@ -381,9 +382,7 @@ def started(book):
 def stopped_when_marked(book, marker, signals):
     """Stop a run by these signals when its chapter has written the marker; what it said there."""
     running = started(book)
-    deadline = time.monotonic() + 300
-    while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: marker.exists() and marker.read_text(), lambda: running.poll() is None)
     time.sleep(0.5)
     for number in signals:
         running.send_signal(number)

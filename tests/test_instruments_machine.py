@@ -9,12 +9,12 @@ import time
 
 import psutil
 import pytest
+from servers import leave, running, until
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
 from pgrerun.lab.server import Cluster, installed, processes
 from pgrerun.lab.server.processes import children
-from tests.servers import leave, running
 
 SPENT = 3  # seconds of processor time
 SPINNING = [sys.executable, "-c", f"import time\nwhile time.process_time() < {SPENT}: pass"]
@@ -226,15 +226,9 @@ def test_samples_find_the_busy_backend(server):
         pid = conn.info.backend_pid
         endless = "SELECT sum(g) FROM (SELECT generate_series(1, 2000000000)) AS endless (g)"
         with running(server, "psql", "-c", endless) as busy:
-            while not busy.done() and not (
-                backends := [
-                    p for p, role in server.pids().items() if role == "client backend" and p != pid
-                ]
-            ):
-                time.sleep(0.02)
-            active = "SELECT state FROM pg_stat_activity WHERE pid = %s"
-            while conn.execute(active, backends).fetchone() != ("active",):
-                time.sleep(0.02)
+            busiest = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> %s"
+            until(lambda: conn.execute(busiest, [pid]).fetchone(), lambda: not busy.done())
+            backends = list(conn.execute(busiest, [pid]).fetchone())
             frame = perf.sample(backends, 1)
             conn.execute("SELECT pg_terminate_backend(%s)", backends)
     assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from servers import until
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import cachelines, off_cpu, pgbench, sessions, switch_costs
@@ -24,8 +25,7 @@ def standing_in(cluster, statement, event):
         runs = threading.Thread(target=_until_cancelled, args=(session, statement))
         runs.start()
         asked = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-        while other.execute(asked, [pid]).fetchone() != (event,):
-            time.sleep(0.01)
+        until(lambda: other.execute(asked, [pid]).fetchone() == (event,))
         try:
             yield
         finally:
@@ -43,10 +43,8 @@ def test_a_session_repeats_its_commands_until_the_block_ends(cluster):
     look = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND query = 'SELECT 1 AS again'"
     with cluster.connect() as connection:
         with sessions.repeating(cluster, ["SELECT 1 AS again"]) as backend:
-            while connection.execute(look, (backend,)).fetchone() != (1,):
-                time.sleep(0.01)
-        while connection.execute(look, (backend,)).fetchone() != (0,):  # it takes a moment to leave
-            time.sleep(0.01)
+            until(lambda: connection.execute(look, (backend,)).fetchone() == (1,))
+        until(lambda: connection.execute(look, (backend,)).fetchone() == (0,))
     failing = sessions.repeating(cluster, ["SELECT * FROM nowhere"])
     with pytest.raises(psycopg.errors.UndefinedTable), failing:
         pass
@@ -61,8 +59,7 @@ def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
         looker = opened.enter_context(cluster.connect())
         looker.execute("SET application_name = 'not ours'")  # it is in no sample
         with off_cpu.sample_wait_events(cluster) as found:
-            while not _sampled(looker):
-                time.sleep(0.01)
+            until(lambda: _sampled(looker))
     counted = found.require_frame().set_index(["type", "event"])["backends"].to_dict()
     assert counted == {("Lock", "advisory"): 3, ("Timeout", "PgSleep"): 1}
 

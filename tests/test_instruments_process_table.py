@@ -8,12 +8,12 @@ import time
 import pandas as pd
 import psutil
 import pytest
+from servers import leave, until
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import process_table
 from pgrerun.lab.instruments.counters import PAGE
 from pgrerun.lab.server import Cluster
-from tests.servers import leave
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +56,7 @@ def test_a_reading_waits_until_the_ended_are_reaped(server):
         backend = psutil.Process(conn.info.backend_pid)
         os.kill(postmaster, signal.SIGSTOP)  # it reaps nobody
     try:
-        deadline = time.monotonic() + 120
-        while backend.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: backend.status() == psutil.STATUS_ZOMBIE)
         assert server.pids()[backend.pid] == "ended"
         threading.Timer(0.2, os.kill, (postmaster, signal.SIGCONT)).start()
         gone = process_table.usage(server) - before

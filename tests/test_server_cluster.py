@@ -13,6 +13,7 @@ import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from servers import as_root, left, mapped, running, shared_memory, until
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import (
@@ -27,9 +28,6 @@ from pgrerun.lab.server import (
 )
 from pgrerun.lab.server.client import role as role_of
 from pgrerun.lab.server.cluster import SOCKET_PATH_MAX
-from tests.servers import left, mapped, running, shared_memory
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def show(server, setting):
@@ -167,11 +165,10 @@ def test_settings_merge_over_restarts_and_bad_ones_are_refused(base):
 
 def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
     with running(cluster, "psql", "-c", "SELECT pg_sleep(30)"):
-        until, tools = time.monotonic() + 120, []
-        while not tools and time.monotonic() < until:
-            children = psutil.Process().children(recursive=True)
-            tools = [one for one in children if one.is_running() and one.name() == "psql"]
-        [tool] = tools
+        children = lambda: psutil.Process().children(recursive=True)
+        tools = lambda: [one for one in children() if one.is_running() and one.name() == "psql"]
+        until(tools)
+        [tool] = tools()
         account = psutil.Process(next(iter(cluster.pids()))).uids()
         found = tool.uids()
         tool.kill()
@@ -334,8 +331,7 @@ def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, v
         mine = connection.info.backend_pid
 
         def kill():
-            while list(server.pids().values()).count("client backend") < 2:
-                time.sleep(0.05)
+            until(lambda: list(server.pids().values()).count("client backend") >= 2)
             time.sleep(0.3)
             victims = [pid for pid, role in server.pids().items() if role == victim and pid != mine]
             os.kill(victims[0], signal.SIGKILL)

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from servers import left, mapped, until
+from servers import as_root, left, mapped, until
 
 from pgrerun.lab.server import Cluster, private, processes, sweep
 
@@ -35,7 +35,6 @@ sys.stdin.readline()
 {after}
 """
 SLEEP = "print('asleep', flush=True); time.sleep(3600)"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def copy_room(folder: Path) -> Path:

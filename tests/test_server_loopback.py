@@ -9,14 +9,12 @@ import traceback
 import psutil
 import psycopg
 import pytest
-from servers import SMALL
+from servers import SMALL, as_root
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.server import cluster as room
 from pgrerun.lab.server.loopback import ADDRESS
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture(scope="module")
