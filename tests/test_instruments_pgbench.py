@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from servers import tell
 
 from pgrerun.errors import ParameterError, ServerError
 from pgrerun.lab.instruments import pgbench
@@ -14,11 +15,12 @@ SCRIPT = "\\set id random(1, 1000)\nINSERT INTO drawn VALUES (:id, :mark);\n"
 
 
 @pytest.fixture(scope="module")
-def server():
-    with Cluster(settings={"max_connections": 10}) as cluster:
-        with cluster.connect() as conn:
-            conn.execute("CREATE TABLE drawn (id int, mark int)")
-        yield cluster
+def server(cluster):
+    cluster.tool("pgbench", "-i", "-q")
+    tell(cluster, "CREATE TABLE drawn (id int, mark int)")
+    yield cluster
+    kinds = ("accounts", "branches", "tellers", "history")
+    tell(cluster, f"DROP TABLE drawn, {', '.join(f'pgbench_{kind}' for kind in kinds)}")
 
 
 def drawn(server):
@@ -55,7 +57,6 @@ def test_a_log_has_every_transaction_of_every_thread(server):
 
 
 def test_builtins_and_script_files(server, tmp_path):
-    server.tool("pgbench", "-i", "-q")
     assert pgbench.run(server, builtin="select-only", clients=2, transactions=10).transactions == 20
     script = tmp_path / "a@b.sql"
     script.write_text("SELECT 1;")

@@ -6,7 +6,6 @@ import pytest
 from pgrerun.errors import RerunError
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import plans
-from pgrerun.lab.server import Cluster
 
 RELATIONS = """
 CREATE TABLE big AS SELECT g AS id, g % 10 AS ten FROM generate_series(1, 20000) g;
@@ -16,11 +15,12 @@ CREATE UNIQUE INDEX big_id ON big (id);
 
 
 @pytest.fixture(scope="module")
-def conn():
-    with Cluster() as cluster, cluster.connect() as conn:
-        conn.execute(RELATIONS)
-        conn.execute("VACUUM ANALYZE")
+def conn(cluster):
+    with cluster.connect() as conn:
+        conn.execute(f"CREATE SCHEMA planned; SET search_path = planned; {RELATIONS}")
+        conn.execute("VACUUM ANALYZE big, small")
         yield conn
+        conn.execute("DROP SCHEMA planned CASCADE")
 
 
 @pytest.mark.parametrize(
