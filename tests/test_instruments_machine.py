@@ -97,7 +97,8 @@ def test_the_time_of_a_child_that_ends_while_it_is_read_is_not_lost(monkeypatch)
     monkeypatch.setattr(machine, "cpu_seconds", leaving)
     before = reading(os.getpid())
     with subprocess.Popen(SPINNING) as child:
-        assert machine.tree_seconds() >= before + SPENT
+        # the kernel counts in ticks, of which each reading may lose one
+        assert machine.tree_seconds() >= before + SPENT - 0.05
     assert ended == [0]
 
 
