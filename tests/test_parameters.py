@@ -2,13 +2,10 @@
 
 import json
 
-import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nbclient import NotebookClient
 from papermill.cli import _resolve_type
-from papermill.parameterize import parameterize_notebook
 
 from pgrerun import credentials
 from pgrerun.errors import BookError, ParameterError
@@ -108,14 +105,6 @@ def test_given_values_win_over_the_profile():
         9,
         profile_values("tp1", "laptop")["milliseconds"],
     )
-
-
-@pytest.mark.parametrize(
-    "name, guess", [("client", "clients"), ("sclae", "scale"), ("Seed", "seed")]
-)
-def test_names_the_nearest_valid_name(name, guess):
-    message = refusal({name: 2})
-    assert f"{name!r}; did you mean {guess}?" in message and "simulated_transactions" in message
 
 
 @pytest.mark.parametrize(
@@ -252,27 +241,6 @@ def test_an_injected_password_must_be_removed_from_the_executed_notebook():
             "tp1", namespace(In=["", f'# Parameters\nserver = "{server}"\n'], server=server)
         )
     assert "hunter2" not in str(caught.value)
-
-
-def test_in_a_live_kernel_after_papermill():
-    """The real globals of a kernel, with the cell that papermill really injects."""
-    ci = "\n".join(f"{name} = {value!r}" for name, value in profile_values("tp1", "ci").items())
-    cells = [
-        nbformat.v4.new_code_cell(ci, metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(
-            "from pgrerun.parameters import from_namespace\nprint(from_namespace('tp1',"
-            " globals()).model_dump_json())",
-            metadata={"tags": []},
-        ),
-    ]
-    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
-    notebook = nbformat.v4.new_notebook(
-        cells=cells, metadata={"kernelspec": kernel, "papermill": {}}
-    )
-    notebook = parameterize_notebook(notebook, {"profile": "laptop", "pairs": 7})
-    NotebookClient(notebook, kernel_name="python3").execute()
-    printed = json.loads(notebook.cells[-1].outputs[0].text)
-    assert printed == chapter_parameters("tp1", {"pairs": 7}, "laptop").model_dump()
 
 
 @pytest.mark.parametrize("text", ["７", "٧", "7_0", "1_000.0"])

@@ -40,8 +40,6 @@ def test_a_folder_s_chapter_runs_wherever_papermill_is_called(tmp_path, where, r
     assert done.returncode == 0, done.stderr
     assert "fullpages-001: holds. A table" in shown(place / "mine.ipynb")
     assert (folder / "runs" / "ci" / "full_pages" / "load.parquet").exists()
-    done = papermill(source, "mine.ipynb", "-p", "row", "500", cwd=place)
-    assert done.returncode != 0 and "did you mean rows?" in done.stderr
 
 
 def test_what_is_written_is_short(tmp_path):

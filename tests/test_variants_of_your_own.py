@@ -2,10 +2,7 @@
 
 import ast
 import inspect
-import os
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType
@@ -14,12 +11,9 @@ import nbformat
 import pytest
 
 from pgrerun import parameters
-from pgrerun.chapters.hot.experiments import growth
 from pgrerun.errors import ParameterError
 from pgrerun.lab.testbed import experiment, experiments_of
 from pgrerun.notebook import CHANGED, Notebook
-from pgrerun.parameters import ONLY
-from pgrerun.record import runs
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -109,46 +103,6 @@ def test_every_experiment_says_what_to_change(chapter):
                 assert not place or set(names) <= headings, f"{name}: {way}"
         # what the cell shows is what the experiment does by itself
         assert given == {one: own[one].default for one in given}, name
-
-
-def changed(tmp_path, chapter: str, *changes: tuple[str, str], only: str = "") -> runs.Record:
-    """The record of a chapter's notebook in which a reader has changed lines."""
-    text = (NOTEBOOKS / f"{chapter}.ipynb").read_text("utf-8")
-    for before, after in changes:
-        assert text.count(before) == 1
-        text = text.replace(before, after)
-    (tmp_path / "mine.ipynb").write_text(text, "utf-8")
-    command = [sys.executable, "-m", "papermill", str(tmp_path / "mine.ipynb"), "done.ipynb"]
-    environment = {"PGRERUN_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT), ONLY: only}
-    done = subprocess.run(
-        [*command, "--no-progress-bar"],
-        cwd=tmp_path,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return runs.load(tmp_path / "runs" / "ci" / chapter)
-
-
-@pytest.mark.slow
-def test_a_parameter_changed_in_the_first_cell_is_what_runs(tmp_path):
-    record = changed(tmp_path, "uuid_keys", ("rows = 20000", "rows = 1000"))
-    pages = record.observations[record.observations["metric"] == "index_pages"]
-    assert pages["value"].max() < 20 and record.environment["parameters"]["rows"] == 1000
-
-
-@pytest.mark.slow
-def test_an_argument_changed_in_the_cell_is_what_runs(tmp_path):
-    only = "queue,update_prunes"
-    changes = ("jobs=1000, batches=40", "jobs=50, batches=4"), ("rows=40, updates=60", "rows=40")
-    record = changed(tmp_path, "hot", *changes, only=only)
-    about = record.about["hot"]
-    assert about["queue"][CHANGED] == {"jobs": 50, "batches": 4}
-    assert CHANGED not in about["update_prunes"]
-    [[_, batches]] = [one for one in about["queue"]["statements"] if one[0] == "VACUUM jobs"]
-    assert batches == len(growth.QUEUES) * 4 / 2  # after every second of the batches that are given
 
 
 # ---- how
