@@ -23,6 +23,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 from IPython.utils.capture import capture_output
+from servers import as_root, until
 
 from pgrerun import notebook, parameters
 from pgrerun.chapters.hot.experiments import builds, threads_disk, throughput
@@ -70,7 +71,6 @@ def outputs(page: Path) -> list[nbformat.NotebookNode]:
     ("given", "told"),
     [
         ({"cliens": 2}, "'cliens'.*did you mean clients?"),
-        ({"clients": 1}, "clients must be a whole number from 2 to 64"),
         ({"server": "postgresql://me:s3cret@nowhere/db"}, "carries a password.*PGPASSFILE"),
     ],
 )
@@ -85,31 +85,13 @@ def test_a_parameter_that_cannot_be_used_stops_before_any_server(
     assert not any(base.iterdir()) and not records.exists()
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("nobody answers", "127.0.0.1"),
-        ("may not log in", "stranger"),
-        ("a schema of somebody else's", "no run of ours made"),
-    ],
-)
 def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(
-    fault, said, borrowed_url, tmp_path, records, base
+    tmp_path, records, base
 ):
-    urls = {
-        "nobody answers": "postgresql://me@127.0.0.1:1/theirs",
-        "may not log in": borrowed_url.replace("postgres@", "stranger@"),
-    }
-    url = urls.get(fault, borrowed_url)
-    command = [sys.executable, "-m", "pgrerun.cli", "run", CHAPTER, "--server", url]
-    command += ["--out", str(tmp_path / "mine.ipynb")]
-    with psycopg.connect(borrowed_url, autocommit=True) as owner:
-        owner.execute("CREATE SCHEMA pgrerun" if url == borrowed_url else "SELECT 1")
-        try:
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-        finally:
-            owner.execute("DROP SCHEMA IF EXISTS pgrerun")
-    assert done.returncode == 1 and said in done.stderr
+    url, out = "postgresql://me@127.0.0.1:1/theirs", str(tmp_path / "mine.ipynb")
+    command = [sys.executable, "-m", "pgrerun.cli", "run", CHAPTER, "--server", url, "--out", out]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and "127.0.0.1" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     assert not any(base.iterdir()) and not records.exists()
 
@@ -226,10 +208,7 @@ def kept(records: Path) -> int:
 
 
 def wait_for_rows(records: Path, least: int, process: subprocess.Popen) -> int:
-    deadline = time.monotonic() + 300
-    while kept(records) < least:
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    until(lambda: kept(records) >= least, lambda: process.poll() is None)
     return kept(records)
 
 
@@ -264,7 +243,7 @@ def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base)
     assert not any(base.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@as_root
 def test_a_disk_that_fills_up_ends_the_run_and_the_next_one_resumes(records, small_disk):
     disk = small_disk("500M")  # room for the log of a whole run
     process = start_run()

@@ -297,15 +297,18 @@ def only(monkeypatch):
 def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
     owner, tmp_path, only, monkeypatch
 ):
+    """Nor does what is kept of the card, from which it is drawn again."""
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    before = everything(owner)
-    only(finished, endless, forbidden)
-    out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html")
-    text = out.read_text()
-    assert text.count("Something was found.") == 2  # in the summary and in its section
-    assert "was over before there was anything to tell" in text and "permission denied" in text
-    assert everything(owner) == before
-    assert list(tmp_path.iterdir()) == [out]
+    before, kept = everything(owner), tmp_path / "card.jsonl"
+    only(finished, endless, forbidden, sections.hot_share)
+    out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html", kept)
+    assert everything(owner) == before and {*tmp_path.iterdir()} == {out, kept}
+    pages = out.read_text(), report_card.sample(kept, "")
+    assert len({text.count("<section") for text in pages}) == 1
+    for text in pages:
+        assert text.count("Something was found.") == 2  # in the summary and in its section
+        assert "was over before" in text and "permission denied" in text
+        assert "Of 20 updates of 3 tables" in text
 
 
 def test_what_has_no_time_left_says_so(owner, tmp_path, only):
@@ -424,18 +427,6 @@ def _is_drawn_again(text, kept, folder):
     where = found.pop("provenance"), told.pop("provenance")
     assert found == told and len(found) == len(sections.SECTIONS)
     assert "user guest" in where[0] and "user guest" not in where[1]
-
-
-def test_what_was_kept_of_a_card_that_ended_early_tells_the_same(
-    owner, tmp_path, only, monkeypatch
-):
-    monkeypatch.setenv("PGPASSWORD", SECRET)
-    only(finished, endless, forbidden, sections.hot_share)
-    kept = tmp_path / "card.jsonl"
-    out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html", kept)
-    again = report_card.sample(kept, "")
-    assert "Of 20 updates of 3 tables" in again and "permission denied" in again
-    assert again.count("<section") == out.read_text().count("<section")
 
 
 def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
