@@ -87,4 +87,4 @@ def test_a_claim_is_concerned_by_advice_that_rests_on_its_experiments(tmp_path):
 
 def test_a_part_without_numbers_says_so_below_its_heading(teller):
     told = advice.findings(teller, FILES[0], "own-code", lambda place: place)
-    assert told == "<p>The run that these pages show has no numbers for this.</p>"
+    assert "no numbers" in told

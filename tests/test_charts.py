@@ -197,17 +197,6 @@ def test_a_legend_names_each_kind_once_and_only_those_present_and_an_axis_its_un
     assert "throughput (transactions/s)" in shown
 
 
-@pytest.mark.parametrize(("whole", "shown"), [(1.0, 0), (2.0, 4)])
-def test_bars_of_shares_have_no_totals(whole, shown):
-    rows = [
-        charts.row(label, "measured", share * whole, part=part)
-        for label, first in (("a", 0.3), ("b", 0.45))
-        for part, share in (("run", first), ("wait", 1 - first))
-    ]
-    drawn = words(svg(charts.stacked(rows, SAID, charts.Axis("share of the time"))))
-    assert drawn.count("2") == shown  # of two bars, each with its halo
-
-
 def test_a_line_is_broken_between_its_pieces():
     frame = pd.DataFrame({"x": [1, 2, 3, 4], "value": [1, 2, 3, 4], "kind": "measured"})
 
@@ -427,10 +416,3 @@ def test_of_a_long_line_some_points_are_read_aloud_and_all_are_drawn():
     assert spoken.endswith("Of longer lines 8 points are told.")
     (rows,) = figure.spec()["datasets"].values()
     assert len(rows) == 102
-
-
-def test_numbers_of_a_chart_have_nine_digits():
-    measured = charts.points({0.1 + 0.2: 1 / 3, 2.0: 2**53 / 10**6}, "measured")
-    axes = charts.Axis("clients"), charts.Axis("throughput")
-    (rows,) = charts.lines(measured, SAID, *axes).spec()["datasets"].values()
-    assert [(row["x"], row["value"]) for row in rows] == [(0.3, 0.333333333), (2, 9007199250)]

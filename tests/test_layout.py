@@ -3,7 +3,6 @@
 import pandas as pd
 from bs4 import BeautifulSoup
 
-from pgrerun.page import shown
 from pgrerun.page.tables import Table
 from pgrerun.site import layout
 
@@ -27,17 +26,3 @@ def test_releases_that_say_the_same_share_a_cell():
     ]
     counted = {"count": ["pages"]} | {f"{n}": [n] for n in range(13, 18)}
     assert layout.stacked(drawn(counted)) == drawn(counted)
-
-
-def test_provenance_has_plain_names_and_nothing_empty():
-    flushed = {"machine fdatasync 8k_seconds": 0.00011, "machine governor": None}
-    told = shown.as_rows({"parameter profile": "laptop", "parameter server": ""} | flushed, "value")
-    assert dict(zip(told["what"], told["value"])) == {
-        "parameter: profile": "laptop",
-        "machine: time to flush 8 kB to its disk (fdatasync)": "110 µs",
-    }
-
-
-def test_a_number_stays_with_its_unit_and_code_and_attributes_as_they_are():
-    markup = '<td title="8 kB">8 kB</td><pre class="statement">SELECT 37 % 201;</pre>'
-    assert layout.unparted_markup(markup) == markup.replace(">8 kB", ">8\u00a0kB")

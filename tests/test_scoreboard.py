@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from pgrerun import parameters
-from pgrerun.page import narrate, provenance, shown, tables
+from pgrerun.page import narrate, shown, tables
 from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
@@ -209,12 +209,6 @@ def test_a_word_that_stands_outside_of_the_score_alone_has_a_filter():
         assert marked == [APART.id] * offered
 
 
-def test_facts_are_squares_and_a_bug_is_nothing():
-    facts = {"a": True, "b": False, "c": None, "d": verdicts.supporting(True)}
-    picture = scoreboard.effect(verdicts.judge(FACTS, facts))
-    assert picture.count("<rect") == 4 and scoreboard.effect(FOUND[BUG.id]) == ""
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -301,17 +295,6 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     assert summaries == ["1 claim tested by one run only", "1 verdict the same in both"]
 
 
-def test_a_run_is_compared_with_the_word_of_all_published_runs(record):
-    other = FOUND | {RATIO.id: verdicts.judge(RATIO, Interval(90.0, 80.0, 100.0, 7))}
-    for name, found in (("published", FOUND), ("published-2", other)):
-        record(name, found)
-    mine = scoreboard.records(record("mine", FOUND))["tp1"]
-    page = words({"tp1": dataclasses.replace(mine, finished="2099-01-01T00:00:00+00:00")})
-    (row,) = page.table.select("tbody tr")
-    assert row.td.get_text() == RATIO.id and "inconclusive" in row.get_text()
-    assert "2 runs gave different verdicts: weaker, stronger" in row.get_text()
-
-
 def test_the_published_run_is_not_compared_with_itself(record):
     found = scoreboard.records(record("published", FOUND))
     page = words(found)
@@ -384,7 +367,7 @@ def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     )
     found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
     assert [row[3].get_text() for row in cells] == found
-    why = {0: "2 runs gave different verdicts: weaker, holds", 2: "there is no perf"}
+    why = {0: "weaker, holds", 2: "there is no perf"}
     assert all(said in cells[place][1].get_text() for place, said in why.items())
     assert page.div["aria-label"] == page.caption.get_text()
     assert why[0] in board(together).select_one(f"#{RATIO.id}").get_text()
@@ -426,13 +409,6 @@ def test_the_board_counts_why_claims_are_not_tested():
     said = narrate.untested([*found, FOUND[RATIO.id]])
     assert "3 claims" in said and "processors than here: 2;" in said
     assert narrate.untested([FOUND[RATIO.id]]) == ""
-
-
-def test_a_page_says_what_it_was_made_from(record):
-    found = scoreboard.records(record("mine", FOUND))["tp1"]
-    page = scoreboard.page_record(found, {"Data": "tp1-charts.zip"})
-    words = ["mine", "ci", "18.6", "A CPU", "c" * 10, "tp1-charts.zip"]
-    assert [one for one in [*words, provenance.when(found.finished)] if one not in page] == []
 
 
 def test_a_claim_s_row_unfolds_its_history(monkeypatch):

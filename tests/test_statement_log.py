@@ -109,24 +109,3 @@ RUN = {"statements": [["SELECT 1", 40], ["VACUUM", 1]], "left_out": 0, "loads": 
 def test_what_was_run_is_a_sentence_and_of_nothing_none(account, counted):
     said = narrate.run(account)
     assert bool(said) == bool(counted) and [one for one in counted if one not in said] == []
-
-
-EACH = "transactions of each client"
-
-
-@pytest.mark.parametrize(
-    ("loads", "told"),
-    [
-        (
-            [(1, "simple", f"5 {EACH}"), (1, "simple", f"40 {EACH}"), (1, "simple", "3 s")],
-            f"1 client, protocol simple, 5 and 40 {EACH} and 3 s",
-        ),
-        (
-            [(1, "simple", "3 s"), (8, "simple", "3 s"), (8, "prepared", "3 s")],
-            "1 and 8 clients, protocol simple, 3 s; 8 clients, protocol prepared, 3 s",
-        ),
-    ],
-)
-def test_loads_that_differ_in_one_thing_are_told_once(loads, told):
-    keys = ("clients", "protocol", "length")
-    assert narrate.loads(dict(zip(keys, load, strict=True)) for load in loads) == told
