@@ -279,20 +279,6 @@ def test_it_is_slow_once_at_a_time_and_says_so_to_who_asks(slow):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (Disk(flush=1 * MS), "disk slowed to 1,000 flushes/s"),
-        (Disk(read=25 * MS, write=25 * MS), "disk slowed to 40 reads/s and 40 writes/s"),
-        (Disk(read=1 * MS, only="base/"), "disk slowed to 1,000 reads/s of base"),
-        (Disk(heads=HP_97560), "disk slowed by seeks and rotation"),
-        (Disk(), ""),
-    ],
-)
-def test_a_disk_in_words(given, words):
-    assert given.words == words
-
-
-@pytest.mark.parametrize(
     ("compiler", "told"), [(None, "compiler"), ("cc", "loaded")], ids=["none", "makes nothing"]
 )
 def test_without_a_compiler_whose_library_can_be_loaded_there_is_none(

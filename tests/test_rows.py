@@ -1,12 +1,8 @@
 """Rows from an experiment to Parquet and back, and what a record of rows refuses."""
 
-import json
-
-import duckdb
 import pandas as pd
 import pytest
 
-from pgrerun.errors import RecordError
 from pgrerun.record import rows, runs, sequential, statistics
 from pgrerun.record.database import Database
 
@@ -82,46 +78,6 @@ def test_disturbed_rows_and_blocks_left_out_are_kept_and_do_not_count(records):
 def test_what_cannot_be_a_row_is_refused(row):
     with pytest.raises(ValueError, match="throughput"):
         rows.check("throughput", row, UNITS)
-
-
-def test_a_killed_run_keeps_its_blocks(records):
-    with (
-        pytest.raises(ZeroDivisionError),
-        runs.Run.open("mine", "hot", key="k", environment={}) as r,
-    ):
-        r.append("throughput", block(0, "a", 1.0))
-        raise ZeroDivisionError
-    with runs.Run.open("mine", "hot", key="k", environment={}) as resumed:
-        assert resumed.rows("throughput") == [block(0, "a", 1.0)]
-        assert resumed.about("throughput") is None
-        resumed.complete("throughput", {"units": UNITS})
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda file: file.write_bytes(file.read_bytes() + b"x"),
-        lambda file: file.symlink_to(file.rename(file.parents[2] / "elsewhere")),
-        lambda file: rewrite(file, "1 AS variant"),
-        lambda file: rewrite(file, "* FROM there, range(3)"),
-    ],
-    ids=["content", "link", "columns", "rows"],
-)
-def test_a_damaged_table_is_refused(records, damage):
-    finished(records, [block(0, "a", 1.0)])
-    damage(records / "mine" / "hot" / "throughput.parquet")
-    with pytest.raises(RecordError, match=r"damaged|no regular file"):
-        runs.load("mine", "hot")
-
-
-def rewrite(file, columns):
-    """Other columns of a table, or other rows, under the right checksum."""
-    there = duckdb.read_parquet(str(file))  # noqa: F841 - DuckDB finds it by its name
-    duckdb.from_df(duckdb.sql(f"SELECT {columns}").df()).write_parquet(str(file))
-    head = file.with_name("environment.json")
-    told = json.loads(head.read_text())
-    told["sha256"][file.name] = runs.digest_of(file)
-    head.write_text(json.dumps(told))
 
 
 def test_queries_read_no_files(records, tmp_path):

@@ -37,25 +37,10 @@ def test_ratio_interval_covers_the_true_ratio(n, outlier_share, monkeypatch):
     assert 0.92 <= covered / trials <= 0.985
 
 
-def log_t(a, b) -> tuple[float, float, float]:
-    """Geometric mean of the paired ratios with a t interval of their logarithms."""
-    found = statistics.mean(np.log(np.divide(a, b)))
-    return tuple(np.exp([found.estimate, found.low, found.high]))
-
-
-def test_log_t_agrees_with_the_bootstrap_on_clean_pairs():
-    a, b = pair(np.random.default_rng(3), 15, 1.5)
-    boot, (estimate, low, high) = statistics.ratio(a, b), log_t(a, b)
-    assert boot.estimate == pytest.approx(estimate, rel=0.03)
-    assert boot.low < high and low < boot.high
-
-
-def test_one_wild_pair_moves_the_median_ratio_little_and_the_log_t_much():
+def test_one_wild_pair_moves_the_median_ratio_little():
     a, b = pair(np.random.default_rng(4), 9, 1.2)
-    wild = a * ([20] + [1] * 8)
-    shift = lambda f: abs(f(wild, b) / f(a, b) - 1)
-    assert shift(lambda a, b: statistics.ratio(a, b).estimate) < 0.05
-    assert shift(lambda a, b: log_t(a, b)[0]) > 0.2
+    wild = statistics.ratio(a * ([20] + [1] * 8), b)
+    assert wild.estimate == pytest.approx(statistics.ratio(a, b).estimate, rel=0.05)
 
 
 def test_ratio_is_reproducible_and_pairs_matter():
