@@ -57,10 +57,10 @@ def tell(server: Server, *statements: str) -> None:
 
 
 def shared_memory(maps: str) -> set[str]:
-    """PostgreSQL's shared memory in a text of /proc/PID/maps: files, and ids of System V segments,
-    which their inodes are.
+    """Shared memory in a text of /proc/PID/maps: files, and ids of System V segments, which their
+    inodes are.
     """
-    return {*re.findall(r"/dev/shm/PostgreSQL\.\d+", maps), *re.findall(r" (\d+) +/SYSV", maps)}
+    return {*re.findall(r"/dev/shm/[^ \n]+", maps), *re.findall(r" (\d+) +/SYSV", maps)}
 
 
 def mapped(*pids: int) -> set[str]:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -17,8 +16,8 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from servers import left, mapped, smallest
 
-from pgrerun import parameters
 from pgrerun.record import runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,8 +35,6 @@ root = Path(sys.argv.pop(1))
 cli.Book = lambda: book.Book(root)
 cli.main()
 """
-_SHARED = re.compile(r" (/dev/shm/[^ \n]+)")
-_SEGMENT = re.compile(r" (\d+) +/SYSV")
 
 
 @dataclass
@@ -46,8 +43,7 @@ class Machine:
 
     folders: list[Path]
     processes: set[psutil.Process] = field(default_factory=set)
-    shared: set[Path] = field(default_factory=set)
-    segments: set[str] = field(default_factory=set)  # ids of System V shared memory
+    shared: set[str] = field(default_factory=set)
 
     def look(self, run: subprocess.Popen) -> list[psutil.Process]:
         """The processes of a run that are alive now, itself included, its orphans as well."""
@@ -60,19 +56,13 @@ class Machine:
                     self.processes.add(process)
         # servers write their title over their environment: those that were seen before
         alive = [one for one in self.processes if _lives(one)]
-        for one in alive:
-            with contextlib.suppress(OSError):
-                maps = Path(f"/proc/{one.pid}/maps").read_text()
-                self.shared |= {Path(name) for name in _SHARED.findall(maps)}
-                self.segments |= set(_SEGMENT.findall(maps))
+        self.shared |= mapped(*(one.pid for one in alive))
         return alive
 
     def left(self) -> list[object]:
-        lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
         return [
             *(one for one in self.processes if _lives(one)),
-            *(path for path in self.shared if path.exists()),
-            *self.segments.intersection(line.split()[1] for line in lines),
+            *left(self.shared),
             *(path for folder in self.folders for path in folder.iterdir()),
         ]
 
@@ -81,12 +71,6 @@ def _lives(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
-
-
-def smallest(chapter: str) -> dict[str, float]:
-    """The least that each parameter of a chapter may be."""
-    found = parameters.info(chapter).parameters
-    return {name: one.range[0] for name, one in found.items() if one.range} | {"pairs": 5}
 
 
 @dataclass(frozen=True)
