@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.lab.server import bundled, from_folder, installed
+from pgrerun.lab.server import bundled, from_folder, installed, private
 
 NEEDED = ("postgres", "initdb", "pg_ctl")
 
@@ -98,3 +98,17 @@ def test_a_missing_wheel_names_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr("pgrerun.lab.server.binaries.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ServerError, match="pip install -r requirements.txt"):
         bundled.__wrapped__()
+
+
+@pytest.mark.skipif(
+    private.account() is None, reason="whoever isn't root runs programs as they are"
+)
+def test_a_program_that_fails_is_told_in_its_own_words(tmp_path):
+    # initdb of 7.4 in a folder without pg_id was taken for one on a file system without exec.
+    program = tmp_path / "bin" / "initdb"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'pg_id is needed' >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(ServerError, match="pg_id is needed"):
+        private.reachable(program, private.account())
+    private.forget_copy(tmp_path)

@@ -413,17 +413,18 @@ def reachable(program: Path, who: Account | None) -> Path:
     once per process, keeping its layout: programs find their shared files and libraries relative
     to themselves.
     """
-    if who is None or _runs(program, who):
+    if who is None or not _failure(program, who):
         return program
     prefix = program.parents[1]
     if prefix not in _copies:
         _copies[prefix] = _copy(prefix, who)
     copy = _copies[prefix].path / program.relative_to(prefix.parents[1])
-    if not _runs(copy, who):
+    if failure := _failure(copy, who):
         raise ServerError(
             f"The account `{who.name}` can run neither {program} nor its copy below"
-            f" {_copies[prefix].path.parent} (mounted noexec?). Name another directory in"
-            " PGRERUN_TMPDIR."
+            f" {_copies[prefix].path.parent}: {failure} If that place is mounted noexec, name"
+            " another directory in PGRERUN_TMPDIR; if a program is missing, install the release"
+            " whole."
         )
     return copy
 
@@ -435,12 +436,16 @@ def forget_copy(prefix: Path) -> None:
 
 
 @cache
-def _runs(program: Path, who: Account) -> bool:
+def _failure(program: Path, who: Account) -> str:
+    """What `program` says when `who` can't run it; empty if `who` can."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, cwd="/", **drop(who))
-    except OSError:
-        return False
-    return done.returncode == 0
+    except OSError as error:
+        return f"{error.strerror}."
+    if done.returncode == 0:
+        return ""
+    words = " ".join(done.stderr.decode(errors="replace").split())
+    return words or f"it ends with status {done.returncode}."
 
 
 def _copy(prefix: Path, who: Account) -> PrivateDirectory:
