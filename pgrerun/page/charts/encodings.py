@@ -131,16 +131,19 @@ def provenance(kinds: list[str], grey: bool = False) -> dict[str, Any]:
 
 
 def coloured(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the colour of each one's series: `hue`, and `inside`, which hollow marks lack.
+    """The rows with the colour of each one's series, `hue`.
 
     A published run stays grey beside the one that made the page.
     """
     names = list(dict.fromkeys(rows["series"]))
     hues = {name: CATEGORIES[n % len(CATEGORIES)] for n, name in enumerate(names)}
     behind = rows["kind"].isin(["published", "published-slowed"])
-    hue = rows["series"].map(hues).mask(behind, GREY)
-    filled = rows["kind"].map({kind: mark.fill for kind, mark in MARKS.items()})
-    return rows.assign(hue=hue, inside=hue.where(filled, "transparent"))
+    return rows.assign(hue=rows["series"].map(hues).mask(behind, GREY))
+
+
+_HOLLOW = alt.FieldOneOfPredicate(
+    field="kind", oneOf=[kind for kind, mark in MARKS.items() if not mark.fill]
+)
 
 
 def by_series(kinds: list[str]) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def by_series(kinds: list[str]) -> dict[str, Any]:
         marks[channel].legend = alt.Undefined
     return marks | {
         "stroke": alt.Stroke("hue:N", scale=None),
-        "fill": alt.Fill("inside:N", scale=None),
+        "fill": alt.condition(_HOLLOW, alt.value("transparent"), alt.Fill("hue:N", scale=None)),
     }
 
 

@@ -38,6 +38,7 @@ def plan_diagram(frame: pd.DataFrame, words: Words, x_axis: Axis, y_axis: Axis) 
 
 _EDGE, _ACROSS = 300, 580  # pixels of the grid's height, and of its width on a wide page
 _PIXELS, _LETTER = 4, 14  # of what its regions are measured in, and of a letter with some room
+_FURTHER, _OTHERS = "+", "+: others"  # plans for which there is no letter, and their legend
 _TICKS = [0, 0.01, 0.05, 0.1, 0.2, 0.5, 1]
 
 
@@ -77,7 +78,9 @@ def _regions(names: dict[str, str], legend: list[str], above: int) -> alt.Chart:
         tooltip.append(alt.Tooltip(f"{field}:{kind}", title=title, **more))
     # nothing clicked dims nothing
     dimmed = {"condition": {"param": "region", "empty": True, "value": 0.9}, "value": 0.25}
-    cells = alt.Chart().mark_rect(strokeWidth=0.4)
+    # of a page with hundreds of regions a fifth was this, spelt out for each
+    spelt = f"datum.letter == '{_FURTHER}' ? '{_OTHERS}' : datum.letter + ': ' + datum.title"
+    cells = alt.Chart().transform_calculate(legend=spelt).mark_rect(strokeWidth=0.4)
     return cells.encode(
         x=alt.X(**_axis("left", names["x"], None)),
         x2="right:Q",
@@ -133,7 +136,7 @@ def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
             f" points, {len(frame)} rows"
         )
     plans = _lettered(frame)
-    cells = _stacked(_rectangles(frame, at)).join(plans[["title", "letter", "legend"]], on="plan")
+    cells = _stacked(_rectangles(frame, at)).join(plans[["title", "letter"]], on="plan")
     cells["first"], cells["first_of_plan"] = cells.index == 0, ~cells.duplicated("letter")
     cells["largest"] = cells["letter"] == plans["letter"].iloc[0]
     middles = _middles(cells)
@@ -193,12 +196,12 @@ def _lettered(frame: pd.DataFrame) -> pd.DataFrame:
     plans = frame.groupby("plan", sort=False).agg(title=("title", "first"), points=("x", "size"))
     plans = plans.sort_values("points", ascending=False, kind="stable")
     plans["letter"] = [
-        chr(ord("A") + n) if n < len(CATEGORIES) - 1 or len(plans) == len(CATEGORIES) else "+"
+        chr(ord("A") + n) if n < len(CATEGORIES) - 1 or len(plans) == len(CATEGORIES) else _FURTHER
         for n in range(len(plans))
     ]
     plans["share"] = plans["points"] / len(frame)
     plans["legend"] = [
-        f"{plan.letter}: {plan.title}" if plan.letter != "+" else "+: others"
+        f"{plan.letter}: {plan.title}" if plan.letter != _FURTHER else _OTHERS
         for plan in plans.itertuples()
     ]
     return plans
