@@ -382,35 +382,24 @@ def reduced(relation, **grown):
 
 
 @pytest.mark.parametrize(
-    ("hot", "before_hot", "expected"),
+    ("claim", "relation", "hot", "before_hot", "expected"),
     [
-        ((157_895, 157_938), (157_895, 207_179), "holds"),  # as printed
-        ((10_000, 10_000), (10_000, 13_600), "holds"),
-        ((10_000, 10_010), (10_000, 13_600), "partly"),
-        ((10_000, 10_000), (10_000, 12_700), "partly"),
-        ((10_000, 12_700), (10_000, 12_700), "not so"),
+        ("hot-002", "accounts", (157_895, 157_938), (157_895, 207_179), "holds"),  # as printed
+        ("hot-002", "accounts", (10_000, 10_000), (10_000, 13_600), "holds"),
+        ("hot-002", "accounts", (10_000, 10_010), (10_000, 13_600), "partly"),
+        ("hot-002", "accounts", (10_000, 10_000), (10_000, 12_700), "partly"),
+        ("hot-002", "accounts", (10_000, 12_700), (10_000, 12_700), "not so"),
+        ("hot-003", "accounts_pkey", (19_709, 19_709), (19_709, 39_414), "holds"),  # as printed
+        ("hot-003", "accounts_pkey", (19_709, 19_709), (19_709, 39_413), "partly"),
+        ("hot-003", "accounts_pkey", (19_709, 19_710), (19_709, 39_414), "partly"),
+        ("hot-003", "accounts_pkey", (200, 200), (200, 397), "holds"),
+        ("hot-003", "accounts_pkey", (200, 300), (200, 300), "not so"),
     ],
 )
-def test_accounts_is_judged_on_the_two_commits_by_the_printed_growth(hot, before_hot, expected):
-    found = list(reduced("accounts", hot=hot, before_hot=before_hot))
-    assert word("hot-002", "hot", on_the_threads_servers=found) == expected
-
-
-@pytest.mark.parametrize(
-    ("hot", "before_hot", "expected"),
-    [
-        ((19_709, 19_709), (19_709, 39_414), "holds"),  # as printed
-        ((19_709, 19_709), (19_709, 39_413), "partly"),
-        ((19_709, 19_710), (19_709, 39_414), "partly"),
-        ((200, 200), (200, 397), "holds"),
-        ((200, 300), (200, 300), "not so"),
-    ],
-)
-def test_its_index_is_judged_on_the_two_commits_by_the_pages_that_can_split(
-    hot, before_hot, expected
-):
-    found = list(reduced("accounts_pkey", hot=hot, before_hot=before_hot))
-    assert word("hot-003", "hot", on_the_threads_servers=found) == expected
+def test_sizes_are_judged_on_the_two_commits(claim, relation, hot, before_hot, expected):
+    """The table by the printed growth, its index by the pages that can split."""
+    found = list(reduced(relation, hot=hot, before_hot=before_hot))
+    assert word(claim, "hot", on_the_threads_servers=found) == expected
 
 
 def over_chains(server, mark="as made", **looked_up):
