@@ -1,13 +1,13 @@
 """disk.c as a shared library, compiled once in a process for each base directory."""
 
 import ctypes
-import shutil
 import subprocess
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.server.binaries import c_compiler
 from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
 
 
@@ -21,12 +21,9 @@ def compiled() -> Path:
 
 @cache
 def _compiled(base: Path) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not compiler:
-        raise CannotMeasure(
-            "C compiler",
-            "a disk is slowed by a small library in C, and there is no compiler to make it",
-        )
+    compiler = c_compiler(
+        "a disk is slowed by a small library in C, and there is no compiler to make it"
+    )
     place = PrivateDirectory(base, account())
     source, library = place.path / "disk.c", place.path / "disk.so"
     source.write_text(files(__package__).joinpath("disk.c").read_text())

@@ -5,11 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from typing import TypeVar
 
 import psycopg
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server import Server, releases, set_session, value
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -52,6 +55,18 @@ def at_once(server: Server, sent: Sequence[str]) -> list[float]:
 
     with ThreadPoolExecutor(len(sent)) as pool:
         return list(pool.map(run, sent))
+
+
+def count_meanwhile(
+    server: Server, statement: str, pause: float, work: Callable[[], T]
+) -> tuple[T, int]:
+    """What `work` returns, and what a statement counts meanwhile, each `pause` seconds, in sum."""
+    with ThreadPoolExecutor(1) as pool, server.connect() as connection:
+        running, counted = pool.submit(work), 0
+        while not running.done():
+            counted += value(connection, int, statement)
+            time.sleep(pause)
+        return running.result(), counted
 
 
 @contextmanager

@@ -4,7 +4,6 @@ that does nothing else would need for them.
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, clock
 from pgrerun.lab.instruments.cachelines import require as two_processors
+from pgrerun.lab.server.binaries import c_compiler
 
 COSTS = ("switch", "message", "pointer", "call", "task")
 
@@ -153,8 +153,7 @@ def bare_instructions() -> dict[str, float]:
     if platform.machine() != "x86_64":
         raise CannotMeasure("x86-64", "the switch is written in assembler for an x86-64")
     callgrind.require()
-    if not (compiler := shutil.which("cc") or shutil.which("gcc")):
-        raise CannotMeasure("C compiler", "there is no compiler for the few lines that are counted")
+    compiler = c_compiler("there is no compiler for the few lines that are counted")
     with tempfile.TemporaryDirectory() as folder:
         program, counts = Path(folder) / "bare_system", Path(folder) / "counts"
         source = files(__package__).joinpath("bare_system.c").read_text()

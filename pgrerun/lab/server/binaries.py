@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import releases
 
 OLDEST = (8, 2)  # the first whose statistics, fill factors and WAL positions can be asked for
@@ -214,6 +214,14 @@ def _programs(folder: Path, source: str) -> Programs:
             f" {'.'.join(map(str, OLDEST))}."
         )
     return programs
+
+
+def c_compiler(why: str) -> str:
+    """This machine's C compiler; CannotMeasure, with `why` one is needed, if it has none."""
+    found = filter(None, map(shutil.which, ("cc", "gcc", "clang")))
+    if compiler := next(found, None):
+        return compiler
+    raise CannotMeasure("C compiler", why)
 
 
 def ask(program: Path, option: str) -> subprocess.CompletedProcess[str]:

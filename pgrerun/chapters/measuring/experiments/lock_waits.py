@@ -7,12 +7,13 @@ lightweight lock: today's views, and builds whose processes count by LWLOCK_STAT
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import pandas as pd
 
 from pgrerun.chapters.measuring.loads import SQL, create
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import off_cpu, perf, pgbench, server_log
+from pgrerun.lab.instruments import off_cpu, perf, pgbench, server_log, sessions
 from pgrerun.lab.server import Server, builds, fetched, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import statistics
@@ -201,13 +202,9 @@ def _counting(bed: Testbed, name: str, seconds: int) -> Iterator[Row]:
     """The same load on a build whose processes print, when they end, what they counted."""
     server = bed.release(fetched.chosen(name), cluster_name="counting")
     create(server, "counted", "relations.counted", clients=bed.parameters.clients)
-    before, waiting = len(server.log()), 0
-    with ThreadPoolExecutor() as pool, server.connect() as connection:
-        running = pool.submit(_update, bed, server, FREE, seconds)
-        while not running.done():
-            waiting += value(connection, int, SQL.text("activity.waiting"))
-            time.sleep(0.005)
-        running.result()
+    before = len(server.log())
+    work = partial(_update, bed, server, FREE, seconds)
+    _, waiting = sessions.count_meanwhile(server, SQL.text("activity.waiting"), 0.005, work)
     about = {"server": name, "lock": TOTAL}
     yield {**about, "instrument": VIEWS, "waits": waiting}
     for lock, counts in server_log.lightweight_locks(server.log()[before:]).items():

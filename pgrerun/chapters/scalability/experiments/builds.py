@@ -5,7 +5,6 @@ data/builds.csv, and sets itself aside without those that it is about.
 """
 
 import resource
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ from pgrerun.lab import disk
 from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
-from pgrerun.lab.server.binaries import ask
+from pgrerun.lab.server.binaries import ask, c_compiler
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 RELEASES = ("9.1", "9.2")
@@ -373,9 +372,7 @@ def itanium_spinlock(bed: Testbed) -> Iterator[Row]:
     there; and whether the header names HP's guide. CannotMeasure without both builds and their
     headers, or without a C compiler.
     """
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not compiler:
-        raise CannotMeasure("C compiler", "a header is read by the preprocessor of one")
+    compiler = c_compiler("a header is read by the preprocessor of one")
     for name in complete([RELEASES]):
         said = ask(programs(name).bindir / "pg_config", "--includedir-server").stdout.strip()
         header = Path(said) / "storage" / "s_lock.h"

@@ -6,8 +6,8 @@ Counted by builds of 9.1 and 9.2 whose processes print, when they end, what they
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 from pgrerun.chapters.scalability.experiments.builds import complete, programs
 from pgrerun.chapters.scalability.load import (
@@ -117,13 +117,12 @@ def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Itera
         with Cluster(programs(name), settings) as server:
             load = Load(bed, loaded(bed, server), script, client_counts(bed)[-1])
             load.lasting()  # tried out before it is counted
-            with _counted(server) as locks, ThreadPoolExecutor(1) as pool:
-                running, blocked = pool.submit(load.run, bed.parameters.seed), 0
-                with server.connect() as watch:
-                    while not running.done():
-                        blocked += value(watch, int, SQL.text("builds.waiting"))
-                        time.sleep(0.01)
-        counted = {"transactions": running.result().transactions, "blocked": blocked}
+            work = partial(load.run, bed.parameters.seed)
+            with _counted(server) as locks:
+                done, blocked = sessions.count_meanwhile(
+                    server, SQL.text("builds.waiting"), 0.01, work
+                )
+        counted = {"transactions": done.transactions, "blocked": blocked}
         for lock in dict.fromkeys([*NAMES.values(), OTHER]):
             found = {count: locks[lock][count] for count in COUNTS}
             yield {"build": name, "lock": lock, **counted, **found}
