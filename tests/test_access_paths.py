@@ -485,7 +485,10 @@ def test_without_the_builds_what_they_decide_is_set_aside(chapter):
         assert judging.changed_word(chapter, "haas-050") == "holds"
         assert judging.changed_word(chapter, "haas-051") == "holds"
         assert judging.changed_word(chapter, "haas-052") == "holds"
-        assert judging.changed_word(chapter, "haas-048") == "holds"
+        if chapter.run("upgraded") is None:  # a build of 9.2 may come without pg_upgrade
+            assert "pg_upgrade" in chapter.judge("haas-048").capability
+        else:
+            assert judging.changed_word(chapter, "haas-048") == "holds"
         own = chapter.run("join_on_releases").frame.set_index(["server", "plan"])["shape"]
         forced = chapter.run("join_plans").frame.set_index("plan")["shape"]
         assert own["9.1", "left alone"] == forced[joins.MERGE]
