@@ -43,7 +43,8 @@ LONGEST = ("test_old_releases", "test_site_accessibility", "test_site_print", "t
 
 
 def pytest_itemcollected(item):
-    if item.path.stem not in QUICK:  # marked before pytest leaves out what `-m` doesn't name
+    # marked before pytest leaves out what `-m` doesn't name
+    if item.path.stem not in QUICK or "cluster" in item.fixturenames:
         item.add_marker(pytest.mark.slow)
 
 

@@ -38,14 +38,13 @@ from pgrerun.page.charts.figure import (
     mimebundle,
     slug,
     svg,
-    untitled,
 )
 from pgrerun.page.charts.flame_graph import flame
 from pgrerun.page.charts.lives import lives
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
 from pgrerun.page.charts.results import WHOSE
-from pgrerun.page.charts.rows import Rows, own, points, row, rows, together, value_of
+from pgrerun.page.charts.rows import Rows, own, points, row, rows, together
 from pgrerun.page.charts.sweeps import lines, scatter
 
 __all__ = [
@@ -79,6 +78,4 @@ __all__ = [
     "stacked",
     "svg",
     "together",
-    "untitled",
-    "value_of",
 ]

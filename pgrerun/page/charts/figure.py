@@ -269,15 +269,6 @@ def mimebundle(spec: dict[str, Any], *, png: bool = False) -> dict[str, Any]:
     return bundle
 
 
-def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification that `mimebundle` was given, from the one that it put out."""
-    return {
-        key: value
-        for key, value in spec.items()
-        if key != "title" or not spec.get("usermeta", {}).get("question")
-    }
-
-
 def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
     """The figure as SVG for a page of its own, light or dark; `width` in pixels, about."""
     config = DARK if dark else LIGHT

@@ -44,12 +44,6 @@ def together(rows: Rows, order: Iterable[str] = ()) -> pd.DataFrame:
     return frame.loc[by_place].reset_index(drop=True)
 
 
-def value_of(row: pd.Series) -> Interval | float:
-    """The number of a chart's row, with its interval if it has one, without the count of pairs."""
-    low, high = row.get("low", math.nan), row.get("high", math.nan)
-    return Interval(row["value"], low, high, n=0) if low <= row["value"] <= high else row["value"]
-
-
 def own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """The observations that a caption tells of, and words for whose they are.
 

@@ -22,7 +22,7 @@ UNION ALL
 SELECT 'pages used often outlive pages used once', often.here > stays.pools, true
 FROM often, stays WHERE stays.strategy = 'this server' AND stays.watched = 'read once'
 UNION ALL
-SELECT 'by about as much as under a simulated clock', abs(here - clock) < abs(here - list), false
+SELECT 'by about as much as under a simulated clock', abs(here - clock) < abs(here - list), true
 FROM often
 UNION ALL
 SELECT 'a large scan displaces them as well', avg(kept) < 0.5, false

@@ -1,14 +1,15 @@
 -- a routine is decided where it loses, or gains, whichever branches are those that fail
 WITH failing AS (
     SELECT reading, upper(routine) AS key, sum(calls) AS calls,
-           sum(CASE reading WHEN 'taken' THEN taken_branches ELSE failed_branches END) / sum(calls) AS failed
+           sum(CASE reading WHEN 'taken' THEN taken_branches ELSE failed_branches END) / sum(calls) / max(branches) AS share
     FROM ingres_routines, (VALUES ('not taken'), ('taken')) AS readings(reading)
     WHERE routine IN ('getsymbol', 'interpret') AND length(query) = 1 AND tuples IN (0, 1, 210, 3360)
           AND organization <> 'hash' AND processes = 'together' AND process = 'decomp70'
           AND EXISTS (SELECT 1 FROM ingres_routines WHERE query = 'h')
     GROUP BY reading, routine
 ), net AS (
-    SELECT reading, key, calls, failed * step.value / 1000 - call.value AS counted, net_us AS printed
+    SELECT reading, key, calls, share * branches * step.value / 1000 - call.value AS counted,
+           net_us AS printed
     FROM failing JOIN printed.four_tactics_microcode_derived USING (key),
          printed.four_tactics_said AS step, printed.four_tactics_said AS call
     WHERE step.key = 'fetch_ns' AND call.key = 'microstore_us'
