@@ -629,6 +629,16 @@ def test_old_words_become_what_they_meant(word, predicate, now):
     assert verdicts.today(word, predicate) == now
 
 
+def test_a_part_that_decided_once_and_has_no_printed_size_now_judges_nothing(monkeypatch):
+    subject = claim(Predicate.BETWEEN, {"one": 1, "two": 2})
+    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+    row = verdicts.judge(
+        subject, {"one": statistics.exact(1), "two": statistics.exact(2)}
+    ).as_dict()
+    row["evidence"]["three"] = row["evidence"]["two"]
+    assert Judgement.from_dict(row) is None and verdicts.word(row) == "holds"
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -25,10 +25,11 @@ SELECT 'Postgres95 takes the nested loop for the third query with both faults, a
        by_both = 'nested loop' AND neither <> 'nested loop' AS so, true AS essential
 FROM taken
 UNION ALL
-SELECT 'the constant selectivity takes away most of what keeps the loop out', selectivity < mended / 2, true
+SELECT 'the constant selectivity takes away most of what keeps the loop out', mended > 0 AND selectivity < mended / 2,
+       true
 FROM kept_out
 UNION ALL
-SELECT 'the expected size takes away most of it', size < mended / 2, true
+SELECT 'the expected size takes away most of it', mended > 0 AND size < mended / 2, true
 FROM kept_out
 UNION ALL
 SELECT 'the constant selectivity turns the choice by itself', by_selectivity <> neither, false
