@@ -283,7 +283,7 @@ def test_query_e_takes_the_printed_time_on_the_disk_that_it_has_set():
         assert took == pytest.approx(then, rel=1e-6 if kind == "UNIX" else 0.5)
 
 
-@pytest.mark.parametrize("name", ["disk_of_1981", "unix_cache"])
+@pytest.mark.parametrize("name", ["disk_of_1981", "unix_cache", "catalogs_placed"])
 def test_without_ingres_the_disk_is_set_aside(bed, name):
     with pytest.raises(CannotMeasure, match="requests of University INGRES"):
         run(bed, name)
@@ -325,6 +325,33 @@ def test_query_e_is_held_against_its_printed_gain(gain, expected):
         common | {"files": "tracks", "processor": "FS-INGRES", "seconds": 10.0},
     ]
     assert word("ston-036", "four_tactics", disk_of_1981=rows) == expected
+
+
+def test_the_head_goes_between_catalogs_and_data():
+    rows = asked([0], relation="relation") + asked([0, 32 * 5]) + asked([0], relation="attribute")
+    rows += asked([0], query="f") + asked([0], query="f", relation="_SYSa")
+    found = {
+        (row["query"], row["catalogs"]): row
+        for row in EXPERIMENTS["catalogs_placed"](Mock(rows_of=lambda name: rows))
+    }
+    edge, middle = (found["e", place] for place in ("at the edge", "in the middle"))
+    assert edge["requests"] == 4 and edge["journeys"] == 2
+    assert (edge["travel"], middle["travel"]) == (2 * 823 / 2 + 1, 2 * 823 / 4 + 1)
+    alike = {found["f", place]["travel"] for place in simulated_disk.PLACES}
+    assert alike == {2 * 823 / 3}  # a partial result is no catalog, and lies anywhere
+
+
+@pytest.mark.parametrize(
+    ("of_b", "of_f", "expected"),
+    [(2, 1.1, "holds"), (2, 1, "partly"), (1, 1, "no effect"), (0.9, 0.9, "reversed")],
+)
+def test_catalogs_in_the_middle_shall_spare_every_command_a_way(of_b, of_f, expected):
+    rows = [
+        {"query": query, "tuples": 3360, "catalogs": catalogs, "travel": travel}
+        for query, ratio in (("b", of_b), ("f", of_f))
+        for catalogs, travel in (("at the edge", 100 * ratio), ("in the middle", 100))
+    ]
+    assert word("ston-045", "four_tactics", catalogs_placed=rows) == expected
 
 
 # ---- the print

@@ -4,6 +4,7 @@ import pytest
 from judging import changed_word, opened, word
 
 from pgrerun.chapters.hot.experiments import builds, growth, side_effects, throughput
+from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
 from pgrerun.chapters.hot.variants import (
     BRIN,
     FULL,
@@ -107,6 +108,13 @@ def with_(where, **values):
 
 BTREE = {"what": "a column in a B-tree"}
 ALONE = {"variant": HOT, "old_snapshot": False}
+
+
+def waited_for(frame):
+    """A twentieth more of the samples waits where any visit may prune."""
+    return with_({"pruned": AT_EVERY_VISIT}, content_lock=0.25)(frame.assign(content_lock=0.2))
+
+
 CHANGED = [
     ("hot-006", {"fillfactors": lambda f: f.assign(room=0, at_once=0.0)}, "not so"),
     ("hot-007", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
@@ -132,13 +140,27 @@ CHANGED = [
     ("hot-032", {"queue": lambda f: f.assign(jobs=20, jobs_pkey=5)}, "partly"),
     ("hot-033", {"stock_pgbench": lambda f: f.assign(inserted=0)}, "not so"),
     ("hot-011", {"select_prunes": lambda f: f.assign(waited=True)}, "holds"),
-    ("hot-011", {"select_prunes": lambda f: f.assign(hole_left=0)}, "not so"),
+    ("hot-011", {"page_waits": waited_for}, "holds"),
+    ("hot-011", {"page_waits": lambda f: f.assign(content_lock=0.2)}, "partly"),
+    (
+        "hot-011",
+        {
+            "select_prunes": lambda f: f.assign(hole_left=0),
+            "page_waits": lambda f: f.assign(content_lock=0.2),
+        },
+        "not so",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("claim", "changes", "expected"), CHANGED)
 def test_other_rows_give_another_word(chapter, claim, changes, expected):
     assert changed_word(chapter, claim, **changes) == expected
+
+
+def test_the_least_fillfactor_lets_any_visit_prune(chapter):
+    prunings = found(chapter, "page_waits").groupby("pruned")["prunings"].median()
+    assert prunings[AT_EVERY_VISIT] > 2 * prunings[WITHOUT_ROOM]
 
 
 def test_a_queue_that_shrinks_as_the_thread_hoped_holds(chapter):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pandas as pd
@@ -556,6 +557,18 @@ def test_9_2_runs_on_one_processor_and_on_all(bed):
     rows = on_builds(bed, builds.by_processors_on_builds)
     both = {1, len(os.sched_getaffinity(0))}
     assert {(row["build"], row["processors"]) for row in rows} == {("9.2", n) for n in both}
+
+
+@pytest.mark.parametrize(("pairs", "blocks"), [(5, 15), (9, 21), (30, 30)])
+def test_9_2_is_given_the_pairs_that_a_ratio_of_ratios_takes(pairs, blocks, monkeypatch):
+    found = []
+    monkeypatch.setattr(builds, "programs", lambda name: name)
+    monkeypatch.setattr(builds, "Cluster", lambda *_: nullcontext())
+    monkeypatch.setattr(
+        builds, "on_one_and_on_all", lambda bed, tested, many, **_: found.append(many) or []
+    )
+    list(opened(profile="laptop", pairs=pairs).measure(builds.by_processors_on_builds, {}))
+    assert found == [blocks]
 
 
 # ---- writers

@@ -62,7 +62,7 @@ UNITS = {
 }
 """Of the numbers in `Process.row`, whose `process` is a factor."""
 _HOUR = 3600
-_CATALOGS = {"relation", "attribute", "indexes", "tree", "protect", "integrities"}
+CATALOGS = {"relation", "attribute", "indexes", "tree", "protect", "integrities"}
 _CODES = {"i1": "b", "i2": "h", "i4": "I"}  # and c1 to c255
 
 
@@ -124,7 +124,7 @@ class Process:
         """
         kinds = {"relations": [0, 0, 0], "catalogs": [0, 0, 0], "temporaries": [0, 0, 0]}
         for name, pages in self.pages.items():
-            kind = "catalogs" if name in _CATALOGS else "relations"
+            kind = "catalogs" if name in CATALOGS else "relations"
             kind = "temporaries" if name.startswith("_SYS") else kind
             if name.isupper() and kind == "relations":
                 continue  # INGQ1000, the monitor's own file

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.models import read_ahead
+from pgrerun.lab.models import head_travel, read_ahead
 from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.university_ingres import CATALOGS
 from pgrerun.record import printed
 
 UNIX, TRACKS = "UNIX", "tracks"
@@ -18,6 +19,9 @@ TURN = 1 / 60  # s; a disk of 1981 turned 3600 times a minute, and a track is on
 CALIBRATION = {"query e": "e", "the joins": "fghi", "the scans": "bcd"}
 """By the printed times of which commands on UNIX the time of a request is set."""
 CACHES = (16, 32, 64, BUFFERS, 256)  # pages of 512 bytes
+CYLINDERS, CYLINDER = 823, 5
+"""Of an RM03, a disk of the VAX whose tracks are those of 4.1, and tracks of a cylinder."""
+PLACES = {"at the edge": 0, "in the middle": CYLINDERS / 2, "anywhere": None}
 MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
 
 
@@ -92,6 +96,37 @@ def unix_cache(bed: Testbed) -> Iterator[Row]:
                 "buffers": buffers,
                 "asked": found.touched,
                 "requests": len(found.trace),
+            }
+
+
+@experiment(
+    units={"requests": "requests", "journeys": "journeys", "travel": "cylinders"},
+    after=["ingres_requests"],
+)
+def catalogs_placed(bed: Testbed) -> Iterator[Row]:
+    """How far the head travels for each command, by where on the disk the catalogs lie.
+
+    Of what FS-INGRES's buffers don't hold, by tracks (`requests`): the `journeys` between catalogs
+    and other files, and the `travel` in all. Other files lie anywhere alike, each in one piece. The
+    head begins where the same command left it before. Goes on from `ingres_requests`.
+    """
+    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
+    if ("e", 3360) not in commands:
+        raise _lacking()
+    for (query, tuples), asked in commands.items():
+        trace = _missed(asked, TRACK, BUFFERS // TRACK).trace
+        way = [(request.file, request.first // CYLINDER) for request in trace]
+        inside = [file in CATALOGS for file, _ in way]
+        for catalogs, place in PLACES.items():
+            yield {
+                "query": query,
+                "tuples": tuples,
+                "catalogs": catalogs,
+                "requests": len(trace),
+                "journeys": sum(
+                    one != other for one, other in zip(inside, inside[1:] + inside[:1])
+                ),
+                "travel": head_travel.travelled(way, CATALOGS, place, CYLINDERS),
             }
 
 

@@ -6,6 +6,12 @@ from contextlib import ExitStack, suppress
 import psycopg
 
 from pgrerun.chapters.hot.experiments.builds import BEFORE, WITH, both_commits
+from pgrerun.chapters.hot.experiments.wal import (
+    AT_EVERY_VISIT,
+    PRUNED,
+    WITHOUT_ROOM,
+    by_part,
+)
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -18,12 +24,12 @@ from pgrerun.chapters.hot.variants import (
     run_pgbench,
     updates,
 )
-from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans
-from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans, wal
+from pgrerun.lab.instruments.sessions import configured, snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, Server, fetched, set_session
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- long transactions and long chains
 
@@ -69,34 +75,66 @@ def _pages_of_lookup(connection: psycopg.Connection) -> int:
 # ---- a table of one page, read and updated by all
 
 WAITS = {
-    "CPU:running": "not waiting",
-    "LWLock:BufferContent": "for the page's content lock",
-    "BufferPin:BufferPin": "for other backends to leave the page",
-    "Lock:transactionid": "for another update of the same tuple",
-    "Lock:tuple": "for another update of the same tuple",
+    "CPU:running": "running",
+    "LWLock:BufferContent": "content_lock",
+    "BufferPin:BufferPin": "pin",
+    "Lock:transactionid": "same_tuple",
+    "Lock:tuple": "same_tuple",
 }
-OTHERWISE = "otherwise (WAL, client)"
+OTHERWISE = "otherwise"  # WAL, client
+ON_THE_PAGE = 30
+"""Tuples: they fill more than the tenth of the page that the least fillfactor leaves to them."""
 
 
-@experiment(units={"share": "share of the samples"})
-def tiny_table(bed: Testbed, transactions: int = 3000) -> Iterator[Row]:
-    """What backends wait for while all of them update and read ten tuples on one page."""
-    ours = Pgbench(10, 1, prefix="")
-    load(ours, bed.server)
-    with off_cpu.sample_wait_events(bed.server, every=0.002) as sampled:
-        run_pgbench(
-            bed.server,
-            ours,
-            "tiny_table",
-            transactions,
-            seed=bed.parameters.seed,
-            clients=bed.parameters.clients,
+@experiment(
+    units=dict.fromkeys([*WAITS.values(), OTHERWISE], "share of the samples")
+    | {"prunings": "prunings/transaction"}
+)
+def page_waits(bed: Testbed, transactions: int = 50_000) -> Iterator[Row]:
+    """What backends wait for while all of them update and read the tuples on one page.
+
+    Shares of the samples: for the page's content lock, for others to unpin it, for another update
+    of the same tuple. Any visit may prune, as the fillfactor is the least, or only one that finds a
+    tenth of the page left, which is many updates later: so hardly anything is pruned, by the same
+    work on the same page. An old snapshot would keep all versions, which fill page after page.
+    Commits don't wait for the disk. `prunings` are counted in the WAL. At profile ci, where no time
+    decides, there are a tenth of the transactions.
+    """
+    server, ours = bed.server, Pgbench(ON_THE_PAGE, 1, prefix="")
+    server.extension("pg_walinspect")
+    number = transactions // 10 if bed.parameters.profile == "ci" else transactions
+
+    def prepare(block: Block, pruned: str) -> None:
+        with server.connect() as connection:
+            load(ours, connection)
+            if pruned == AT_EVERY_VISIT:
+                connection.execute("ALTER TABLE branches SET (fillfactor = 10)")
+
+    def measure(block: Block, pruned: str) -> dict[str, float]:
+        clients, sampling = bed.parameters.clients, off_cpu.sample_wait_events(server, every=0.002)
+        with server.connect() as connection:
+            with wal.written(connection) as log, sampling as sampled:
+                run_pgbench(server, ours, "tiny_table", number, seed=block.seed, clients=clients)
+            written = by_part(connection, log)
+        return _shares(sampled) | {"prunings": written.at[PRUNED, "records"] / number}
+
+    variants = {"pruned": [AT_EVERY_VISIT, WITHOUT_ROOM]}
+    # who waits for the disk to commit isn't at work on the page, and leaves it to others
+    with configured(server, synchronous_commit="off"):
+        yield from bed.compare(
+            measure, variants, prepare=prepare, pairs=bed.fewer_pairs, warmup=0, fixed=True
         )
+
+
+def _shares(sampled: off_cpu.WaitEvents) -> dict[str, float]:
+    """The shares of the samples in which backends wait for each of `WAITS`, or otherwise."""
     seen = sampled.require_frame()
     kind = (seen["type"] + ":" + seen["event"]).map(WAITS).fillna(OTHERWISE)
     backends = seen["backends"].groupby(kind).sum()
-    for waiting in dict.fromkeys([*WAITS.values(), OTHERWISE]):
-        yield {"waiting": waiting, "share": backends.get(waiting, 0.0) / backends.sum()}
+    return {
+        name: float(backends.get(name, 0.0) / backends.sum())
+        for name in [*dict.fromkeys(WAITS.values()), OTHERWISE]
+    }
 
 
 # ---- CREATE INDEX over broken chains

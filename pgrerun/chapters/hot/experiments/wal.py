@@ -60,7 +60,7 @@ def wal_by_part(bed: Testbed) -> Iterator[Row]:
                 seed = bed.parameters.seed + number
                 with wal.written(connection) as log:
                     run_in_server(connection, ours, REDUCED, transactions, seed)
-                for part, row in _by_part(connection, log).iterrows():
+                for part, row in by_part(connection, log).iterrows():
                     yield {
                         "variant": variant,
                         "phase": phase,
@@ -70,7 +70,7 @@ def wal_by_part(bed: Testbed) -> Iterator[Row]:
                     }
 
 
-def _by_part(connection: psycopg.Connection, log: wal.Written) -> pd.DataFrame:
+def by_part(connection: psycopg.Connection, log: wal.Written) -> pd.DataFrame:
     """Bytes and records of each of `PARTS`."""
     records = wal.records(connection, log.start, log.end)
     part = records["resource_manager"].map(_MANAGERS).fillna(REST)

@@ -200,7 +200,9 @@ def on_one_and_on_all(bed: Testbed, tested: Cluster, many: int, **common: str) -
 
     variants = {"load": list(SCRIPTS), "processors": list(kept)}
     with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(measure, variants, pairs=many, warmup=0, positive=["tps"], **common)
+        yield from bed.compare(
+            measure, variants, pairs=many, warmup=0, positive=["tps"], fixed=True, **common
+        )
 
 
 @contextmanager
