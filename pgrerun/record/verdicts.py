@@ -525,9 +525,10 @@ def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None)
     if few := _too_few(found):
         return Verdict.INCONCLUSIVE, few
     size = claim.sizes.get(name, claim.sizes.get(""))
-    if size is None and claim.sizes:  # kept by an older record, of a part that decided then
+    judged = _NUMBER[_predicate(claim)]
+    if size is None and judged is not _ratio:  # an older record's, of a part that decided then
         raise TypeError(f"{claim.id} prints no size of {name!r}")
-    word, reason = _NUMBER[_predicate(claim)](claim, found, size)
+    word, reason = judged(claim, found, size)
     timed = claim.predicate in claims.WITH_MARGIN and claim.basis in (Basis.TIMED, Basis.MACHINE)
     if not timed or found.exact or not hidden(found, claim.margin, noise):
         return word, reason
