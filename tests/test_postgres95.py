@@ -161,6 +161,8 @@ def test_a_request_names_its_page_and_a_file_tells_its_versions() -> None:
         told = tp1.session(backend, bank, 5, seed=1)
         assert 0 < told["reads_anew"] <= told["reads"] and told["writes"] > 0
         assert told["left_to_vacuum"] == 3  # none of which has been taken away
+        again = tp1.session(backend, bank, 5, seed=2, vacuumed=True)
+        assert again["left_to_vacuum"] == 3  # all from before are gone
 
 
 def test_the_bank_of_a_build_is_the_report_s() -> None:

@@ -347,18 +347,16 @@ DIRECTIVES = [
 
 
 def managing(*costs):
-    """Twelve other routines of 100 and fmgr in two parts, in the transactions and in the scans with
-    all checks and with none, where of the others one is left out."""
+    """Twelve other routines of 100 and fmgr in two parts, in the transactions and in the scans, and
+    both by a build that keeps addresses of functions, where fmgr takes next to nothing."""
     return [
-        {"variant": variant, "query_set": query_set, "routine": name, "file": "", "instructions": n}
-        for variant, query_set, others, cost in (
-            ("assertions", "transactions", 12, costs[0]),
-            ("assertions", "scans", 12, costs[1]),
-            ("no buffer checks", "scans", 11, costs[1]),
-        )
+        {"variant": variant, "query_set": query_set, "routine": name, "file": ""}
+        | {"instructions": n, "calls": n}
+        for variant, kept in (("no stored addresses", 1), ("assertions", 50))
+        for query_set, cost in zip(("transactions", "scans"), (one // kept for one in costs))
         for name, n in (
-            *((f"other{number}", 100 + 10 * number) for number in range(others)),
-            *(("fmgr", cost // 2), ("fmgr_isbuiltin", cost - cost // 2)),
+            *((f"other{number}", 100 + 10 * number) for number in range(12)),
+            *(("fmgr", cost // 2), ("fmgr_c", cost - cost // 2)),
             ("(without a name)", 9999),
         )
     ]

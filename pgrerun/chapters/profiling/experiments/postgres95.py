@@ -9,6 +9,7 @@ optimization, which somebody compiled:
 - no assertions: NO_ASSERT_CHECKING
 - no buffer checks: that, and NO_BUFFERISVALID
 - no offset cache: as assertions, but no attribute's place in a tuple is remembered
+- no stored addresses: as assertions, but a function is looked up whenever it is called
 """
 
 import random
@@ -32,6 +33,7 @@ VARIANTS = {
     "no assertions": "postgres95-no-assertions",
     "no buffer checks": "postgres95-no-buffer-checks",
     "no offset cache": "postgres95-no-offset-cache",
+    "no stored addresses": "postgres95-no-stored-addresses",
 }
 """Variant to the name of its build."""
 POOL = "-B 16"  # pages, as in the report (3.2.2)

@@ -9,7 +9,8 @@ the operating system's own cache may have kept some reads.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pandas as pd
@@ -44,7 +45,7 @@ PLACED = {
 """How a replacement finds its place to the build, pages of the pool, and what the backend is told.
 
 The first stage looks at three random pages and then appends a page of its own; random looks append
-to the last page.
+to the last page. All of them try the old version's page before.
 """
 REPLACED = ("branch", "teller", "account")
 SEEDS = 7  # of the keys
@@ -108,7 +109,7 @@ def postgres95_steady(bed: Testbed) -> Iterator[Row]:
     So many transactions as the report ran together, after those that fill pool and caches.
     """
     rungs = {rung: (BUILD, *RUNGS[rung][1:]) for rung in (ENLARGED, STABLE)}
-    yield from _sessions(bed, rungs, ("reads", "writes"))
+    yield from _sessions(bed, rungs, ("reads", "writes"), [{"rung": rung} for rung in rungs])
 
 
 PLACING = {
@@ -127,13 +128,19 @@ def postgres95_looks(bed: Testbed) -> Iterator[Row]:
     `reads_anew` are reads of pages that neither the transaction nor the one before had asked for:
     the others any cache of an operating system still has. Keys and looks are others in each block.
     `growth` is that of the three relations whose tuples are replaced, `left_to_vacuum` versions in
-    them that are no longer valid.
+    them that are no longer valid. `vacuumed` are sessions after one of the same length and a
+    vacuum: until then packed pages have no room that a look could find.
     """
-    yield from _sessions(bed, PLACED, tuple(PLACING))
+    variants = [{"rung": rung, "vacuumed": False} for rung in PLACED]
+    variants += [{"rung": rung, "vacuumed": True} for rung in (LOOKED, APPENDED)]
+    yield from _sessions(bed, PLACED, tuple(PLACING), variants)
 
 
 def _sessions(
-    bed: Testbed, rungs: Mapping[str, tuple[str, int, str]], metrics: tuple[str, ...]
+    bed: Testbed,
+    rungs: Mapping[str, tuple[str, int, str]],
+    metrics: tuple[str, ...],
+    variants: Sequence[Row],
 ) -> Iterator[Row]:
     bank = DebitCredit.report(bed.parameters.scale)
     count = min(REPORT_BATCH, 10 * bed.parameters.counted)
@@ -145,23 +152,30 @@ def _sessions(
                 load_bank(loaded[build], bank)
                 loaded[build].run([loaded[build].release.analyze])
 
-        def measure(block: Block, rung: str) -> dict[str, float]:
+        def measure(block: Block, rung: str, vacuumed: bool = False) -> dict[str, float]:
             build, buffers, told = rungs[rung]
             with loaded[build].copied(f"-B {buffers}{told}") as backend:
-                found = session(backend, bank, count, block.seed)
+                found = session(backend, bank, count, block.seed, vacuumed)
             return {name: found[name] for name in metrics}
 
-        yield from bed.compare(measure, {"rung": list(rungs)}, pairs=SEEDS, warmup=0, fixed=True)
+        yield from bed.compare(measure, variants, pairs=SEEDS, warmup=0, fixed=True)
 
 
-def session(backend: Backend, bank: DebitCredit, count: int, seed: int) -> dict[str, float]:
+def session(
+    backend: Backend, bank: DebitCredit, count: int, seed: int, vacuumed: bool = False
+) -> dict[str, float]:
     """Metrics as `PLACING` of so many transactions of a session, after the first `WARM` ones.
 
-    What grows and what is left is of all of them.
+    What grows and what is left is of all of them. If vacuumed, as many run before, and a vacuum.
     """
     every = WARM + count
+    work = transactions((1 + vacuumed) * every, seed, bank)
+    if vacuumed:
+        backend.run(sum(work[:every], []))
+        time.sleep(1)  # a vacuum keeps what was replaced in the second in which it begins
+        backend.run(["vacuum"])  # of all relations: it forgets the name of one
     before = _pages_of(backend)
-    found = backend.requests(sum(transactions(every, seed, bank), []))
+    found = backend.requests(sum(work[-every:], []))
     after = _pages_of(backend)
     found["transaction"] = found["statement"] // len(_COMMANDS)
     steady = found[found["transaction"] >= WARM]
