@@ -52,9 +52,9 @@ def test_every_rung_runs_a_script_that_does_what_its_name_says():
 
 
 @pytest.mark.parametrize(
-    ("hashed", "said"), [([1, 1, 1], "holds"), ([1, 1, 4], "holds"), ([1, 2, 2], "not so")]
+    ("hashed", "said"), [([1, 1, 1], "holds"), ([1, 1, 4], "not so"), ([2, 2, 2], "not so")]
 )
-def test_a_hashed_relation_is_judged_by_what_most_fetches_take(hashed, said):
+def test_a_hashed_relation_is_judged_by_the_fetch_that_takes_most(hashed, said):
     fetches = [("heap", 150)] * 3 + [("hash", reads) for reads in hashed]
     rows = [{"access": access, "reads": reads, "found": 1} for access, reads in fetches]
     assert word("lai-085", "tp1", ingres_lookup=rows) == said

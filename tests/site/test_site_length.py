@@ -11,6 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from pgrerun import parameters
+from pgrerun.lab.testbed import experiments_of
 
 WORDS = 4500
 # These are longer than a page should be, two of them since they run the systems of their documents.
@@ -87,7 +88,8 @@ def test_no_experiment_without_its_statements(real_site, chapter):
     cells = [one.parent.get_text() for one in page.select("details.what-was-run")]
     assert "was set aside" in page.get_text() or not any("reason" in one for one in made.values())
     for name, about in made.items():
-        if "reason" not in about:
+        # a record may have one that the chapter has no more, as another measures it better now
+        if "reason" not in about and name in experiments_of(chapter):
             [told] = [cell for cell in cells if f"pgrerun run {chapter} --only {name}\n" in cell]
             run = [*about["files"].values(), about["function"]]
             assert [text for text in run if text.strip() not in told] == [], name
