@@ -413,23 +413,14 @@ class Notebook:
         The rows are this run's or, where it has none, the published run's.
         """
         try:
-            found = [self._latest(query) for query in queries]
+            found = [self.database.latest(query) for query in queries]
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
         drawn = function(*(frame for frame, _ in found), **given)
-        said = dict.fromkeys([drawn.caption, *(whose for _, whose in found if whose)])
-        return replace(drawn, caption=" ".join(said))
-
-    def _latest(self, query: str) -> tuple[pd.DataFrame, str]:
-        """The rows of a query, and whose they are where they aren't this run's."""
-        try:
-            return self.database.query(query), ""
-        except NotMeasured as missing:
-            try:
-                return self.database.query(query, runs.PUBLISHED), AS_PUBLISHED
-            except NotMeasured:
-                raise missing from None
+        if not any(published for _, published in found):
+            return drawn
+        return replace(drawn, caption=f"{drawn.caption} {AS_PUBLISHED}")
 
     def table(self, query: str, caption: str) -> Table | None:
         """The rows of a query over this chapter's experiments and what is printed.
@@ -438,13 +429,13 @@ class Notebook:
         """
         text = query if " " in query.strip() else self._statements.source(query)
         try:
-            found, whose = self._latest(text)
+            found, published = self.database.latest(text)
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
         if found.empty:
             display(narrate.none(caption))
-        return table(found, f"{caption.rstrip('.')}. {whose}" if whose else caption)
+        return table(found, f"{caption.rstrip('.')}. {AS_PUBLISHED}" if published else caption)
 
     def _say_missing(self, missing: NotMeasured) -> None:
         reason = self.aside.get(missing.table, CannotMeasure(missing.table, str(missing)))

@@ -151,6 +151,18 @@ class Database:
                 raise NotMeasured(", ".join(sorted(asked)), f"The run {run!r}", why) from None
             raise ParameterError(_explained(error)) from None
 
+    def latest(self, text: str) -> tuple[pd.DataFrame, bool]:
+        """The rows of a query over this run or, where that has none, over the published one; and
+        whether they are the published one's.
+        """
+        try:
+            return self.query(text), False
+        except NotMeasured as missing:
+            try:
+                return self.query(text, runs.PUBLISHED), True
+            except NotMeasured:
+                raise missing from None
+
     def tables_in(self, text: str) -> set[str]:
         """The experiments that a query names without a schema; BookError if it can't be read."""
         row = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()

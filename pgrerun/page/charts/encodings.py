@@ -31,6 +31,19 @@ def panel_of(frame: pd.DataFrame) -> str | None:
     return "panel" if "panel" in frame else None
 
 
+def closed(frame: pd.DataFrame) -> pd.DataFrame:
+    """A chart's frame without the ends of open intervals.
+
+    An interval that one pair alone leaves open, from 0 to infinity, can't be drawn; where no row
+    has both ends, their columns go.
+    """
+    if not {"low", "high"} <= set(frame.columns):
+        return frame
+    ends = frame[["low", "high"]].astype(float).replace([math.inf, -math.inf], math.nan)
+    open_ = ends.isna().any(axis=1)
+    return frame.drop(columns=list(ends)) if open_.all() else frame.assign(**ends.mask(open_))
+
+
 def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     missing = [column for column in needed if column not in frame]
     if missing:

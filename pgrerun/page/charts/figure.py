@@ -6,13 +6,12 @@ import json
 import re
 import textwrap
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
 import altair as alt
-import pandas as pd
 import vl_convert
 
 from pgrerun.errors import BookError
@@ -102,15 +101,12 @@ class Words:
     caption      what is drawn, and what it shows
     name         names the download and the anchor ("" makes one of the question)
     description  what is read aloud; "" for the chart's data in words
-    result       what was found, in words made from the chart's frame, before the caption; None for
-                 the least and the greatest number (see `results.py`)
     """
 
     question: str
     caption: str
     name: str = ""
     description: str = ""
-    result: Callable[[pd.DataFrame], str] | None = None
 
 
 # of what, and in what?
@@ -129,7 +125,9 @@ class Axis:
     names no quantity.
     """
 
-    quantity: str
+    __pydantic_config__ = {"extra": "forbid"}  # of charts.toml, whose misspelt words are refused
+
+    quantity: str = ""
     unit: str = ""
     log: bool = False
     zero: bool = False
@@ -152,6 +150,8 @@ class Axis:
 @dataclass(frozen=True)
 class Reference:
     """A labelled rule across a chart: 1 for a ratio, the least that is possible."""
+
+    __pydantic_config__ = {"extra": "forbid"}
 
     value: float
     label: str = ""

@@ -12,8 +12,6 @@ import pandas as pd
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Reference, Words, figure_of
-from pgrerun.page.charts.results import told
-from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
@@ -28,7 +26,7 @@ _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on 
 
 
 def lines(
-    frame: Rows,
+    frame: pd.DataFrame,
     words: Words,
     x_axis: Axis,
     axis: Axis,
@@ -46,7 +44,7 @@ def lines(
     each has a colour, and shape and dash alone tell the kind; of one colour tells the kind, as
     everywhere.
     """
-    frame = together(frame)
+    frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
     measure = encodings.measure(axis.quantity, axis.unit)
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
@@ -59,8 +57,7 @@ def lines(
     keyed = keyed and several
     rows = _with_names(rows, facet, axis, x_axis, none=keyed)
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
-    said = told(words, frame, axis, x_axis)
-    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
+    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, words.caption)
     x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
     title = _upright(measure, height) if facet else measure
@@ -84,7 +81,7 @@ def lines(
     if own_scales:
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
-    return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
+    return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
 
 
 def _apart(rows: pd.DataFrame) -> list[str]:
@@ -158,16 +155,14 @@ def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]
     return [named.mark_text(**_HALO, **text)], [named.mark_text(**text).encode(color=colour)]
 
 
-def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
+def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
     """One number over another, both logarithmic, beside the line on which they are equal.
 
     `frame` has `label`, `x`, `value` (both positive) and `kind` (one of `MARKS`). Of the
     `most` that lie farthest from the line the names are written, as far as a colon; the tooltip and
     the table have all.
     """
-    frame = together(frame)
-    # one of a point's numbers alone is no result
-    said = told(words, frame, axis) if words.result else words
+    frame = encodings.closed(frame)
     rows = encodings.tidy(frame, ["label", "x", "value", "kind"])
     kinds = encodings.present(rows)
     far = (rows["value"] / rows["x"]).map(math.log).abs().nlargest(most).index
@@ -199,7 +194,7 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     chart = encodings.panels(layers, rows, None, _SQUARE)
     columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
-    return figure_of(chart, said, columns, narrate.described(spoken))
+    return figure_of(chart, words, columns, narrate.described(spoken))
 
 
 def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
