@@ -490,14 +490,13 @@ def _numbers(j: Judgement, told_as: Callable[..., str]) -> str:
         for name, part in j.parts.items()
         if isinstance(part.value, Interval | float | int) and not isinstance(part.value, bool)
     }
-    how = " (simulated)" if all(getattr(x, "simulated", False) for x in values.values()) else ""
     said = {name: told_as(*_as_told(j, name, value)) for name, value in values.items()}
     # a name that has a number itself is kept apart from what was found
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
     between = "; " if any("," in name for name in said) else ", "
     told = between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items())
     times = " times" if told and j.claim.relative_to else ""
-    return f"{told}{times}{how}"
+    return f"{told}{times}"
 
 
 def listed(told: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`)
 nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). What is
 timed is inconclusive at profile ci, whatever its interval: that profile is for counts. A claim
 whose experiment can't run here, or whose regime isn't reached, is not tested here; so is one that
-is only an opinion. A simulation decides nothing about a claim of another basis.
+is only an opinion.
 """
 
 import hashlib
@@ -54,8 +54,6 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.record import claims, statistics
@@ -400,22 +398,15 @@ def plain(evidence: Any) -> Any:
 def _interval(evidence: Any, claim: Claim) -> Interval:
     """The evidence as an interval. TypeError: the chapter gave what the predicate can't use."""
     if isinstance(evidence, Interval):
-        found = evidence
-    elif isinstance(evidence, (bool, str)) or not hasattr(evidence, "__float__"):
+        return evidence
+    if isinstance(evidence, (bool, str)) or not hasattr(evidence, "__float__"):
         raise TypeError(
             f"{claim.id}: predicate {claim.predicate!r} needs an interval or a number, not"
             f" {evidence!r}"
         )
-    elif math.isnan(float(evidence)):  # nothing could be measured: no pairs, no verdict
-        found = statistics.nothing()
-    else:
-        found = statistics.exact(float(evidence))
-    if found.simulated and claim.basis is not Basis.SIMULATED:
-        raise TypeError(
-            f"{claim.id}: a simulation decides nothing about a claim whose basis is"
-            f" {claim.basis!r}. Give it `beside`."
-        )
-    return found
+    if math.isnan(float(evidence)):  # nothing could be measured: no pairs, no verdict
+        return statistics.nothing()
+    return statistics.exact(float(evidence))
 
 
 def _truth(value: Any, claim: Claim) -> bool | None:
@@ -734,16 +725,14 @@ def _outside(name: str, found: Interval) -> Outside:
 class Judge:
     """Judges the claims of one chapter and keeps account of them.
 
-    `run` (anything with `add_verdict`) gets each judgement; `can` tells whether a capability in
-    the ledger's `needs` is there, and a claim that needs a missing one is set aside by itself.
-    `elsewhere` says of what is missing in which profile it would be there, "" if in none.
+    `run` (anything with `add_verdict`) gets each judgement. `elsewhere` says of what is missing in
+    which profile it would be there, "" if in none.
     """
 
     def __init__(
         self,
         chapter: str,
         run: Any = None,
-        can: Callable[[str], bool] | None = None,
         file: Path = claims.LEDGER,
         elsewhere: Callable[[str], str] = lambda capability: "",
         rules: Mapping[str, str] | None = None,
@@ -762,7 +751,7 @@ class Judge:
             raise BookError(
                 f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}."
             )
-        self._run, self._can, self._elsewhere = run, can, elsewhere
+        self._run, self._elsewhere = run, elsewhere
         self._rules = {} if rules is None else rules
         self._times_decide = times_decide
         self._judgements: list[Judgement] = []
@@ -805,11 +794,6 @@ class Judge:
         and deciding nothing. `regime` is what was measured of the claim's regimes, by name.
         """
         claim = self.claim(id)
-        can = self._can
-        missing = [capability for capability in claim.capabilities if can and not can(capability)]
-        if missing:
-            why = f"it needs {missing[0]}, which is missing here"
-            return self._keep(set_aside(claim, missing[0], why))
         others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
         measured = {
             name: value if isinstance(value, Interval) else statistics.exact(float(value))
@@ -847,27 +831,6 @@ class Judge:
         done = {judgement.claim.id for judgement in self._judgements}
         return [id for id in self._claims if id not in done]
 
-    def table(self) -> pd.DataFrame:
-        """The verdicts in the ledger's order, indexed by claim id.
-
-        Columns: claim, headline (bool), section, printed (the document's words), quantity,
-        estimate, low, high, n (NaN without an interval), basis, verdict, note.
-        """
-        last = {judgement.claim.id: judgement for judgement in self._judgements}
-        columns = ["claim", "headline", "section", "printed", "quantity"]
-        columns += ["estimate", "low", "high", "n", "basis", "verdict", "note"]
-        rows = {}
-        for id in self._claims:
-            if id in last:
-                claim, evidence = last[id].claim, last[id].evidence
-                rows[id] = [
-                    *(claim.claim, claim.headline, claim.section, claim.published_value),
-                    claim.comparison,
-                    *(getattr(evidence, x, math.nan) for x in ("estimate", "low", "high", "n")),
-                    *(str(claim.basis), str(last[id].verdict), last[id].remarks),
-                ]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("id")
-
     def close(self) -> None:
         """BookError if a claim of the chapter is unjudged or was judged more than once."""
         problems = []
@@ -884,13 +847,6 @@ class Judge:
 
 
 def _beside(claim: Claim, evidence: Any) -> Judgement:
-    """Judged as if it could decide: a simulation as one."""
-    simulated = claim.model_copy(update={"basis": Basis.SIMULATED})
-    found = judge(simulated if _is_simulated(evidence) else claim, evidence)
+    """Judged as if it could decide."""
+    found = judge(claim, evidence)
     return Judgement(claim, found.verdict, found.evidence, reason=found.reason)
-
-
-def _is_simulated(evidence: Any) -> bool:
-    many = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-    values = [one.value if isinstance(one, Part) else one for one in many]
-    return any(isinstance(value, Interval) and value.simulated for value in values)
