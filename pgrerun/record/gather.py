@@ -2,8 +2,8 @@
 
 `gather` finds records (`sources`), has each checked as any stranger's (`reader`), judges it by the
 rules of today from the evidence that it keeps, as everywhere (`verdicts`), and keeps of it what
-tells machines apart and the words. Records are shared out to the processors in chunks, whose
-observations DuckDB looks at by one query; what is kept is small. `machines` draws conclusions.
+tells machines apart and the words. Records are shared out to the processors in chunks; what is kept
+is small. `machines` draws conclusions.
 
 A machine is what its records describe: architecture, model and number of processors, memory, and
 the release of PostgreSQL. What can't be told apart by these counts as one, with the newest record
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from pgrerun.record.verdicts import Judgement, Verdict
 
 FORMAT = 1
 CHUNK = 40
-"""Records whose observations one query looks at."""
+"""Records that a process is given at a time."""
 
 _ALONE = 3 * CHUNK  # fewer records than that aren't worth other processes
 _MOST_PROCESSES = 8
@@ -137,15 +137,16 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
 
 def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
     first = list(islice(found, _ALONE))
+    chunks = _chunks(chain(first, found))
     if len(first) < _ALONE or processes() == 1:
-        yield from _in_turn(first)
-        yield from _in_turn(found)
+        for chunk in chunks:
+            yield from read(chunk)
         return
     # forking a process that has threads, as DuckDB's and Arrow's, may lock up
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes(), context, _begin) as pool:
         try:
-            yield from _shared_out(pool, first, found)
+            yield from _shared_out(pool, chunks)
         except BrokenProcessPool:
             raise RecordError(
                 "A process that was reading records was killed, perhaps for want of memory."
@@ -173,12 +174,11 @@ def _begin() -> None:
 
 
 def _shared_out(
-    pool: ProcessPoolExecutor, first: list[Found | Refused], rest: Iterator[Found | Refused]
+    pool: ProcessPoolExecutor, chunks: Iterator[list[Found | Refused]]
 ) -> Iterator[_Read | Refused]:
     waiting: set[Future[list[_Read | Refused]]] = set()
-    for chunk in _chunks(first, rest):
-        yield from (one for one in chunk if isinstance(one, Refused))
-        waiting.add(pool.submit(read, [one for one in chunk if isinstance(one, Found)]))
+    for chunk in chunks:
+        waiting.add(pool.submit(read, chunk))
         while len(waiting) > 3 * processes():
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
@@ -187,34 +187,27 @@ def _shared_out(
         yield from future.result()
 
 
-def _chunks(
-    first: list[Found | Refused], rest: Iterator[Found | Refused]
-) -> Iterator[list[Found | Refused]]:
-    for begin in range(0, len(first), CHUNK):
-        yield first[begin : begin + CHUNK]
-    while chunk := list(islice(rest, CHUNK)):
+def _chunks(found: Iterator[Found | Refused]) -> Iterator[list[Found | Refused]]:
+    while chunk := list(islice(found, CHUNK)):
         yield chunk
 
 
-def _in_turn(
-    found: Sequence[Found | Refused] | Iterator[Found | Refused],
-) -> Iterator[_Read | Refused]:
-    places = iter(found)
-    while chunk := list(islice(places, CHUNK)):
-        yield from (one for one in chunk if isinstance(one, Refused))
-        yield from read([one for one in chunk if isinstance(one, Found)])
+def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
+    """Check records and keep what counts of each; copies are removed.
 
-
-def read(found: Sequence[Found]) -> list[_Read | Refused]:
-    """Check records and keep what counts of each; copies are removed."""
-    outcomes = reader.read_many([one.folder for one in found])
-    for one in found:
+    What was refused on the way to them comes first.
+    """
+    there = [one for one in found if isinstance(one, Found)]
+    outcomes = reader.read_many([one.folder for one in there])
+    for one in there:
         if one.ours:
             shutil.rmtree(one.folder, ignore_errors=True)
-    return [
+    told: list[_Read | Refused] = [one for one in found if isinstance(one, Refused)]
+    told += [
         _kept(outcome) if isinstance(outcome, Conclusions) else Refused(one.words, outcome.reason)
-        for one, outcome in zip(found, outcomes)
+        for one, outcome in zip(there, outcomes)
     ]
+    return told
 
 
 def _kept(record: Conclusions) -> _Read:

@@ -62,14 +62,6 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype({name: kinds[kind] for name, kind in COLUMNS.items()})
 
 
-def disks(frame: pd.DataFrame) -> pd.Series:
-    """By observation (see COLUMNS) the disk it was measured on, "" for the machine's own."""
-    words = pd.Series("", index=frame.index, dtype=object)
-    marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
-    words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
-    return words
-
-
 def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Observations (see COLUMNS) that count, and the rest: disturbed ones and blocks left out."""
     marked = frame[frame["flags"].str.contains(f'"{DISTURBED}"', regex=False)]
