@@ -32,8 +32,6 @@ from pgrerun.lab.server import fetched, passwords
 
 PROFILES = ("ci", "laptop", "overnight")
 FOLDER = Path(__file__).parent / "chapters"
-ONLY = "PGRERUN_ONLY"
-"""The environment's variable that names the experiments to attempt, where not all are."""
 _FILE = "chapter.toml"
 
 _NOT_OURS = {

@@ -31,7 +31,6 @@ from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.lab.server import passwords
 from pgrerun.lab.server.private import PrivateDirectory, base_directory, sweep
 from pgrerun.parameters import (
-    ONLY,
     ChapterParameters,
     addresses,
     chapter_parameters,
@@ -182,17 +181,16 @@ class Book:
         out: Path | None = None,
         name: str = "",
         keep_address: bool = False,
-        only: Sequence[str] = (),
     ) -> Path:
         """Execute a chapter and return the executed notebook's path.
 
         It lands in book/results with its stamp, or only at `out`. What fails, is
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
         under _build/failed, where it can't be published. Where somebody's server is stands in it
-        and in its record only if `keep_address` says so, or the environment (passwords.py). `only`
-        names the experiments to attempt, where not all are; such a page isn't gated.
+        and in its record only if `keep_address` says so, or the environment (passwords.py).
         """
         from pgrerun.record import runs
+        from pgrerun.site import gates
         from pgrerun.site.execution import execute
 
         chapter, run = state.chapter, name or _run_name(state)
@@ -202,7 +200,6 @@ class Book:
         environment = {RUN_NAME: name} if name else {}
         keep_address = keep_address or passwords.keeps_address()
         environment |= {passwords.KEEP_ADDRESS: "1"} if keep_address else {}
-        environment |= {ONLY: ",".join(only)} if only else {}
         with self.alone() as scratch:
             started = time.monotonic()
             try:
@@ -213,13 +210,12 @@ class Book:
                     title=chapter,
                     scratch=scratch,
                     environment=environment,
-                    whole=not only,
                 )
                 seconds = time.monotonic() - started
                 for address in () if keep_address else addresses(state.parameters).values():
                     executed = _without_address(executed, address)
                 _write(_presentable(executed), running)
-                self._gate(running, whole=not only)
+                gates.check_chapter(running)
             except RerunError as error:
                 error = self._kept(running, error)
                 if stopped := self.stopped(chapter, run):
@@ -332,13 +328,6 @@ class Book:
         self.result(state.chapter).with_suffix(".json").write_text(
             json.dumps(stamp, indent=1) + "\n", "utf-8"
         )
-
-    def _gate(self, executed: Path, whole: bool = True) -> None:
-        """Refuse what must not be published, which what lacks cells isn't meant for."""
-        from pgrerun.site import gates
-
-        if whole:
-            gates.check_chapter(executed)
 
     def _kept(self, running: Path, error: RerunError) -> RerunError:
         """Move a failed copy aside, and let the error name the place it has now."""
