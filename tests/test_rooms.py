@@ -103,7 +103,7 @@ MAY_USE |= {
     "site.doctor": MEASURING,
     "site.excerpts": set(),
     "site.template": MEASURING,
-    "site.scaffold": {"parameters", "record.claims"},
+    "site.scaffold": {"parameters"},
     "site.scoreboard": set(RECORD)
     | {"page.charts", "page.markup", "page.narrate", "page.provenance", "parameters"},
     "site.layout": set(RECORD)
