@@ -10,7 +10,6 @@ Words come from `narrate`.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -32,8 +31,9 @@ APART = "outside of the score"
 
 ORDER = (*map(str, Verdict), APART, NOT_RUN)
 
+_HOLLOW = (APART, NOT_RUN)
 COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
-    (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTED]
+    _HOLLOW, charts.VERDICTS[Verdict.NOT_TESTED]
 )
 
 _HTML, _PARTS = macros("scoreboard"), macros("table")
@@ -119,7 +119,7 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     printed_in = [_printed_year(claim) for claim in ledger.values()]
     years = f"{min(printed_in)} to {max(printed_in)}"
     legend = [
-        (_Square(n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22, name), name, count)
+        (n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22, name, count)
         for n, (name, count) in enumerate(counted.items())
     ]
     y = 52 + -(-len(counted) // _KEYS) * 22
@@ -127,7 +127,7 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     chapters = []
     for chapter, ours in _by_chapter(judged).items():
         squares = [
-            _Square(_NAMES + n % across * _STEP, y + n // across * _STEP, name)
+            (_NAMES + n % across * _STEP, y + n // across * _STEP, name)
             for n, (_, name) in enumerate(_by_name(ours))
         ]
         chapters.append((y, chapter.replace("_", " "), squares))
@@ -140,6 +140,8 @@ def picture(found: Mapping[str, runs.Record]) -> str:
         y + 20,
         legend,
         chapters,
+        COLOURS,
+        _HOLLOW,
     )
 
 
@@ -162,34 +164,13 @@ def _by_name(ours: Sequence[tuple[Claim, str]]) -> list[tuple[Claim, str]]:
     return sorted(ours, key=lambda one: ORDER.index(one[1]))
 
 
-@dataclass(frozen=True)
-class _Square:
-    """A claim's place on the picture, and its verdict."""
-
-    x: float
-    y: float
-    name: str
-
-    @property
-    def colour(self) -> str:
-        return COLOURS[self.name]
-
-    @property
-    def filled(self) -> bool:
-        return self.name not in (APART, NOT_RUN)
-
-    @property
-    def dashed(self) -> bool:
-        return self.name == NOT_RUN
-
-
 def overview(judged: Judgements, titles: Mapping[str, str]) -> str:
     """The same above the board: each square leads to its claim, each chapter to its table."""
     rows = [
         (chapter, titles.get(chapter, chapter), _by_name(ours))
         for chapter, ours in _by_chapter(judged).items()
     ]
-    return _HTML.overview(tally(judged), rows, COLOURS, (APART, NOT_RUN))
+    return _HTML.overview(tally(judged), rows, COLOURS, _HOLLOW)
 
 
 def measured_on(found: Mapping[str, runs.Record]) -> dict[str, str]:
@@ -249,11 +230,12 @@ def _choices(
     of claims outside of the score only.
     """
     ledger = sorted(claims.ledger().values(), key=_printed_year)
+    bases = {claim.basis for claim in ledger}
     return {
         "document": {c.document: c.document_name.removeprefix("the ") for c in ledger},
         "chapter": {chapter: title for chapter, title, *_ in groups},
         "kind": {c.kind: c.kind for c in ledger},
-        "basis": {str(c.basis): str(c.basis) for c in sorted(ledger, key=_basis_order)},
+        "basis": {str(basis): str(basis) for basis in Basis if basis in bases},
         "verdict": {name: name for name in [*tally(judged), *alone]},
     }
 
@@ -263,10 +245,6 @@ def _only_apart(judged: Judgements) -> list[str]:
     counted = tally(judged)
     given = {verdict(judged, claim) for claim in claims.ledger()}
     return [name for name in ORDER if name in given and name not in counted]
-
-
-def _basis_order(claim: Claim) -> int:
-    return list(Basis).index(claim.basis)
 
 
 def _row(
