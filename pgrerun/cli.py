@@ -613,7 +613,6 @@ def compare(
         )
     changed = (
         runs.verdict_changes(ours, theirs, agreement.word)
-        .drop(columns="environment")
         .assign(
             a=lambda rows: [_beside_word(ours, claim, a) for claim, a in rows["a"].items()],
             b=lambda rows: [_beside_word(theirs, claim, b) for claim, b in rows["b"].items()],
