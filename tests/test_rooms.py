@@ -100,7 +100,7 @@ MAY_USE |= {
     "site.durations": {"parameters", "record.printed", "site.scoreboard"},
     "site.contents": {"parameters", "record.printed"},
     "site.printing": set(),
-    "site.doctor": MEASURING,
+    "site.doctor": MEASURING | {"site.printing"},
     "site.excerpts": set(),
     "site.template": MEASURING,
     "site.scaffold": {"parameters"},

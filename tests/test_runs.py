@@ -202,11 +202,11 @@ def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monke
     append(run)
     run.complete("ladder", {"units": UNITS})
 
-    def full(path, text):
+    def full(path, *text):
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patch, pytest.raises(RecordError, match="No space left"):
-        patch.setattr(runs, "write_text", full)
+        patch.setattr(Path, "write_text", full)
         run.close()
     assert [p.name for p in (folder / "mine").iterdir()] == [
         "tp1.partial"
