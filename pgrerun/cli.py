@@ -40,7 +40,6 @@ app = typer.Typer(
 releases = typer.Typer(help="List, fetch, register and remove other releases of PostgreSQL.")
 app.add_typer(releases, name="releases")
 
-_NO_PATH = Path()
 # What is wrong with a place that the reader chose, and not with us.
 _PLACES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _SHOWN_REASONS = 4
@@ -186,9 +185,9 @@ def run(
     p: Assignments = None,
     server: Server = "",
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book."),
-    ] = _NO_PATH,
+    ] = None,
     only: Annotated[
         str,
         typer.Option(metavar="EXPERIMENT", help="One experiment, and what it goes on from."),
@@ -213,7 +212,7 @@ def run(
         raise ParameterError(
             f"Name one chapter or say --all. There are: {', '.join(book.chapters())}."
         )
-    if all and out != _NO_PATH:
+    if all and out:
         raise ParameterError(
             "--out names one notebook, so it goes with one chapter and not with --all."
         )
@@ -227,12 +226,11 @@ def run(
     if programs and not fetched.is_named(programs):  # the notebook runs in another folder
         given["programs"] = os.path.abspath(os.path.expanduser(programs))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
-    where = None if out == _NO_PATH else out.resolve()
     if only:
         _run_only(book, states, only, name)
         return
     for state in states:
-        _run(book, state, out=where, name=name, keep_address=keep_address)
+        _run(book, state, out=out and out.resolve(), name=name, keep_address=keep_address)
         _tell_verdicts(name or state.parameters.profile, state.chapter)
 
 
@@ -519,8 +517,9 @@ def report_card(
         float, typer.Option(help="At most so long in all; each section has its share.")
     ] = 5.0,
     keep: Annotated[
-        Path, typer.Option(metavar="PATH", help="Also keep what was measured, as lines of JSON.")
-    ] = _NO_PATH,
+        Path | None,
+        typer.Option(metavar="PATH", help="Also keep what was measured, as lines of JSON."),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -544,8 +543,7 @@ def report_card(
         if seen.obstacles:
             raise ServerError(f"The card would be refused. {' '.join(seen.obstacles)}")
     else:
-        where = None if keep == _NO_PATH else keep
-        _tell(f"The report card is in {card.write(server, schema, minutes, out, where)}")
+        _tell(f"The report card is in {card.write(server, schema, minutes, out, keep)}")
 
 
 # ---- looking

@@ -62,7 +62,8 @@ _INJECTED = "injected-parameters"
 _RECORD = "PGRERUN_RECORD"  # as `notebook.RECORD`, whose module takes long to import
 _ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
-_FOLDED, _OUTPUT_FOLDED = "hide-input", "hide-output"
+_FOLDED = "hide-input"
+_FOLDING = {_FOLDED, "hide-output"}
 _NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -193,7 +194,8 @@ class Book:
         from pgrerun.site import gates
         from pgrerun.site.execution import execute
 
-        chapter, run = state.chapter, name or _run_name(state)
+        chapter = state.chapter
+        run = name or os.environ.get(RUN_NAME) or state.parameters.profile
         if out is not None:
             _require_writable(out)
         running = self.build / "running" / f"{chapter}.ipynb"
@@ -311,10 +313,7 @@ class Book:
         return given
 
     def _stamp(self, chapter: str) -> dict[str, Any]:
-        try:
-            return json.loads(self.result(chapter).with_suffix(".json").read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return {}
+        return _kept_json(self.result(chapter).with_suffix(".json"))
 
     def write_stamp(self, state: State, seconds: float | None) -> None:
         stamp = self._stamp(state.chapter)
@@ -399,11 +398,8 @@ class Book:
         """Why the site must be built from the executed chapters, or from `run`; empty when it is up
         to date.
         """
-        try:
-            before = json.loads((self.build / "site.json").read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            before = None
-        if before is None or not (self.site / "index.html").exists():
+        before = _kept_json(self.build / "site.json")
+        if not before or not (self.site / "index.html").exists():
             return ["never built"]
         return inputs.changes(before, self._site_inputs(run))
 
@@ -434,14 +430,10 @@ class Book:
 
     def shown_run(self) -> str:
         """The recorded run that the site was last built from; "" for the executed chapters."""
-        try:
-            return json.loads((self.build / "site.json").read_text("utf-8")).get("run", "")
-        except (FileNotFoundError, json.JSONDecodeError):
-            return (
-                ""
-                if all(self.result(chapter).exists() for chapter in self.chapters())
-                else PUBLISHED
-            )
+        if built_from := _kept_json(self.build / "site.json"):
+            return built_from.get("run", "")
+        executed = all(self.result(chapter).exists() for chapter in self.chapters())
+        return "" if executed else PUBLISHED
 
     def build_epub(self, run: str = "") -> Path:
         """Build the ePub from the executed chapters, or with `run` from a recorded run, and return
@@ -592,9 +584,6 @@ class Book:
                     scratch=scratch.path,
                     environment={_RECORD: str(Path(page.record).resolve())},
                 )
-            for cell in executed.cells:
-                if _is_injected(cell):
-                    cell.id = _INJECTED
             _write(_presentable(executed), kept)
             running.unlink(missing_ok=True)
         return nbformat.read(kept, as_version=4)
@@ -689,9 +678,12 @@ class Book:
         return doomed
 
 
-def _run_name(state: State) -> str:
-    """A run's name where the reader gave none on the command line."""
-    return os.environ.get(RUN_NAME) or state.parameters.profile
+def _kept_json(path: Path) -> dict[str, Any]:
+    """What a file of JSON holds; nothing of one that isn't there, or isn't whole."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
 
 
 def _require_writable(out: Path) -> None:
@@ -759,17 +751,9 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 def _fold(notebook: nbformat.NotebookNode) -> None:
     """Fold on the page all code but cells in another language."""
     for cell in notebook.cells:
-        if cell.cell_type != "code" or not _folds(cell):
-            continue
-        tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
-        cell.metadata.tags = [*tags, _FOLDED]
-
-
-_FOLDING = {_FOLDED, _OUTPUT_FOLDED}
-
-
-def _folds(cell: nbformat.NotebookNode) -> bool:
-    return not cell.source.startswith("%%") and _HIDDEN not in cell.metadata.get("tags", [])
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and not cell.source.startswith("%%") and _HIDDEN not in tags:
+            cell.metadata.tags = [*(tag for tag in tags if tag not in _FOLDING), _FOLDED]
 
 
 def _assigned(source: str) -> dict[str, object]:
