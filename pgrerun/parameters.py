@@ -229,7 +229,8 @@ def info(chapter: str) -> Info:
     file = folder(chapter) / _FILE
     try:
         found = Info.model_validate(tomllib.loads(file.read_text("utf-8")))
-        for name, values in {"minutes": found.minutes, **_profiles(found)}.items():
+        own = {f"parameters.{name}": one.profiles for name, one in found.parameters.items()}
+        for name, values in {"minutes": found.minutes, **own}.items():
             if set(values) != set(PROFILES):
                 raise ValueError(f"{name} needs a value for each of {', '.join(PROFILES)}")
         for name, parameter in found.parameters.items():
@@ -241,10 +242,6 @@ def info(chapter: str) -> Info:
     except (OSError, ValueError) as error:
         raise BookError(f"{file} can't be used: {error}") from None
     return found
-
-
-def _profiles(found: Info) -> dict[str, dict[str, Any]]:
-    return {f"parameters.{name}": one.profiles for name, one in found.parameters.items()}
 
 
 def unknown(word: object, words: Sequence[str]) -> str:

@@ -67,11 +67,7 @@ _UNSEEN = re.compile(
 
 def visible(text: str) -> str:
     """The text with control characters as escapes (ESC as \\x1b); line ends and tabs stay."""
-    return _UNSEEN.sub(_escape, text)
-
-
-def _escape(character: re.Match[str]) -> str:
-    return character[0].encode("unicode_escape").decode("ascii")
+    return _UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _time(text: str) -> str:

@@ -169,16 +169,13 @@ def _below(place: Path, copies: _Copies, levels: int) -> Iterator[Found | Refuse
     for entry in inside:
         # what is hidden, or still being written, is no finished record
         passed = entry.name.startswith(".") or re.search(r"\.(partial|aside-\w+)$", entry.name)
-        if passed or not (entry.is_dir(follow_symlinks=False) or _is_archive(entry)):
+        archive = entry.is_file(follow_symlinks=False) and _ARCHIVE.search(entry.name)
+        if passed or not (entry.is_dir(follow_symlinks=False) or archive):
             continue
         if not levels:
             yield Refused(visible(entry.path), "it lies too deep below what was named")
         else:
             yield from _below(Path(entry.path), copies, levels - 1)
-
-
-def _is_archive(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) and bool(_ARCHIVE.search(entry.name))
 
 
 # ---- archives

@@ -287,7 +287,10 @@ def check_site(html: Path) -> None:
     }
     if not pages:
         raise BookError(f"There are no pages in {html}: the site was not built.")
-    anchors = {file: {tag["id"] for tag in page.find_all(id=True)} for file, page in pages.items()}
+    anchors = {
+        file.resolve(): {tag["id"] for tag in page.find_all(id=True)}
+        for file, page in pages.items()
+    }
     findings = []
     for file, page in pages.items():
         found = [
@@ -381,13 +384,9 @@ def _dead_links(
         elif (
             fragment
             and target.suffix == ".html"
-            and fragment not in (anchors.get(target) or _resolved(anchors, target))
+            and fragment not in anchors.get(target.resolve(), ())
         ):
             yield f"the anchor in {link['href']} does not exist"
-
-
-def _resolved(anchors: dict[Path, set[str]], target: Path) -> set[str]:
-    return next((ids for file, ids in anchors.items() if file.resolve() == target.resolve()), set())
 
 
 def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:

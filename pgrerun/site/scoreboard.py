@@ -207,10 +207,11 @@ def board(
     of what to do about it.
     """
     alone, changes = _only_apart(judged), history.load()
+    tested = _tested(judged)
     groups = []
     for chapter, ours in _by_chapter(judged).items():
         title, rows = titles.get(chapter, chapter), []
-        for claim, _ in sorted(ours, key=lambda one: _undecided(judged.get(one[0].id))):
+        for claim, _ in sorted(ours, key=lambda one: one[0].id not in tested):
             j, told = judged.get(claim.id), changes.get(claim.id, [])
             attributes, cells = _row(claim, j, link(claim), title, advice.get(claim.id, {}), told)
             word = verdict(judged, claim.id)  # of those that the filter finds no other way
@@ -219,8 +220,8 @@ def board(
     return _HTML.board(narrate.untested(judged.values()), _choices(judged, groups, alone), groups)
 
 
-def _undecided(j: Judgement | None) -> bool:
-    return j is None or j.verdict is Verdict.NOT_TESTED
+def _tested(judged: Judgements) -> set[str]:
+    return {claim for claim, j in judged.items() if j.verdict is not Verdict.NOT_TESTED}
 
 
 def _choices(
@@ -485,7 +486,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
-    tested = {claim for claim in here if _is_tested(claim, here, there)}
+    tested = _tested(here) & _tested(there)
     differing = {claim for claim, _, _ in rows}
     same = [
         claim
@@ -509,10 +510,6 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     alike = _alike(same, here, there, address, opened=not both)
     unlike = side_by_side("Verdicts that differ", both)
     return paragraph(said) + unlike + alone + alike + _surroundings(others, ours)
-
-
-def _is_tested(claim: str, *sides: Judgements) -> bool:
-    return all(claim in side and side[claim].verdict is not Verdict.NOT_TESTED for side in sides)
 
 
 def _cells(
@@ -637,7 +634,10 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
     environment = record.environment
     machine, server, given = (environment[part] for part in ("machine", "server", "parameters"))
     commit = environment.get("commit", "")
-    took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
+    took = ""
+    if record.started:
+        began, ended = map(datetime.fromisoformat, (record.started, record.finished))
+        took = f" after {narrate.number((ended - began).total_seconds(), 0)} s"
     said = (
         f"This page shows the run “{record.name}” (profile {given['profile']}), finished on"
         f" {provenance.when(record.finished)}{took}, on PostgreSQL {server['version']}"
@@ -649,9 +649,3 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
         + (f"; commit {commit[:10]}{commit[40:]}." if commit else ".")
     )
     return _HTML.page_record(said, downloads)
-
-
-def _seconds(record: runs.Record) -> float:
-    return (
-        datetime.fromisoformat(record.finished) - datetime.fromisoformat(record.started)
-    ).total_seconds()
