@@ -626,8 +626,15 @@ _MOST = 100  # numbers of two runs that a terminal shows
 
 
 def _numbers(sides: Any, mine: str, published: str) -> None:
-    """Show the numbers of two runs side by side, of many those that lie farthest apart."""
-    shown = _farthest(sides)
+    """Show the numbers of two runs side by side, of many those that lie farthest apart.
+
+    They stay in their order; those that are surely apart come first.
+    """
+    import numpy as np
+
+    apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
+    order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
+    shown = sides.loc[order.index[:_MOST].sort_values()]
     named = shown.rename(columns={"a": mine, "b": published})
     _frame(named, f"{mine} and {published} have observed nothing in common.")
     if len(shown) < len(sides):
@@ -636,15 +643,6 @@ def _numbers(sides: Any, mine: str, published: str) -> None:
             f" both runs have, {int((sides['a'] == sides['b']).sum())} of which are the same;"
             " pgrerun query shows any of them."
         )
-
-
-def _farthest(sides: Any) -> Any:
-    """The numbers of two runs that lie farthest apart, in their order; first those surely apart."""
-    import numpy as np
-
-    apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
-    order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
-    return sides.loc[order.index[:_MOST].sort_values()]
 
 
 def _beside_word(record: Any, claim: Any, word: str) -> str:

@@ -392,14 +392,12 @@ def _check_evidence(evidence: Any) -> None:
 def _observations(data: bytes, head: Head) -> pd.DataFrame:
     if not _has_observations(head):
         return typed(pd.DataFrame(columns=list(COLUMNS)))
-    with tempfile.TemporaryFile() as copy:  # without a name: nothing stays of a killed reader's
-        copy.write(data)
-        copy.flush()
-        path = f"/dev/fd/{copy.fileno()}"
-        try:
-            frame = _parquet(path, renamed={"arm": "variant"} if head.format == 1 else {})
-        except duckdb.Error as error:
-            raise ValueError(str(error).replace(path, OBSERVATIONS)) from None
+    renamed = {"arm": "variant"} if head.format == 1 else {}
+    with (
+        duckdb.connect(config=_ALONE) as connection,
+        _relation(connection, data, OBSERVATIONS) as relation,
+    ):
+        frame = _numbers(relation, renamed)
     if len(frame) != head.rows:
         raise ValueError(f"{OBSERVATIONS} has {len(frame)} rows instead of {head.rows}")
     for column, kind in COLUMNS.items():
@@ -426,27 +424,40 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def _parquet(path: str, renamed: dict[str, str]) -> pd.DataFrame:
-    """The rows of a Parquet file, whose columns and sizes are checked before they are read."""
-    with duckdb.connect(config=_ALONE) as connection:
-        relation = connection.read_parquet(path)
-        names = {renamed.get(name, name): name for name in relation.columns}
-        found = dict(zip(names, map(str, relation.types)))
-        if found != COLUMNS:
-            differing = ", ".join(sorted({c for c, _ in found.items() ^ COLUMNS.items()}))
-            raise ValueError(f"{OBSERVATIONS} has other columns or types: {differing[:200]}")
-        texts = [name for column, name in names.items() if COLUMNS[column] == "VARCHAR"]
-        size = " + ".join(f'coalesce(sum(length("{name}")), 0)' for name in texts)
-        full = [name for column, name in names.items() if column != "value"]  # whose NaN is NULL
-        holes = " + ".join(f'count(*) - count("{name}")' for name in full)
-        rows, characters, missing = relation.aggregate(f"count(*), {size}, {holes}").fetchall()[0]
-        if rows > MAX_ROWS or characters > MAX_TEXT or missing:
-            raise ValueError(
-                f"{OBSERVATIONS} has {rows} rows, {characters} characters and {missing} empty"
-                f" cells; at most {MAX_ROWS}, {MAX_TEXT} and 0 are allowed"
-            )
-        columns = ", ".join(f'"{name}" AS "{column}"' for column, name in names.items())
-        frame: pd.DataFrame = relation.project(columns).df()
+@contextmanager
+def _relation(
+    connection: duckdb.DuckDBPyConnection, data: bytes, name: str
+) -> Iterator[duckdb.DuckDBPyRelation]:
+    """The rows of a Parquet file, from a copy without a name: nothing stays of a killed reader's."""
+    with tempfile.TemporaryFile() as copy:
+        copy.write(data)
+        copy.flush()
+        path = f"/dev/fd/{copy.fileno()}"
+        try:
+            yield connection.read_parquet(path)
+        except duckdb.Error as error:
+            raise ValueError(str(error).replace(path, name)) from None
+
+
+def _numbers(relation: duckdb.DuckDBPyRelation, renamed: dict[str, str]) -> pd.DataFrame:
+    """The rows of a file of observations, whose columns and sizes are checked before that."""
+    names = {renamed.get(name, name): name for name in relation.columns}
+    found = dict(zip(names, map(str, relation.types)))
+    if found != COLUMNS:
+        differing = ", ".join(sorted({c for c, _ in found.items() ^ COLUMNS.items()}))
+        raise ValueError(f"{OBSERVATIONS} has other columns or types: {differing[:200]}")
+    texts = [name for column, name in names.items() if COLUMNS[column] == "VARCHAR"]
+    size = " + ".join(f'coalesce(sum(length("{name}")), 0)' for name in texts)
+    full = [name for column, name in names.items() if column != "value"]  # whose NaN is NULL
+    holes = " + ".join(f'count(*) - count("{name}")' for name in full)
+    rows, characters, missing = relation.aggregate(f"count(*), {size}, {holes}").fetchall()[0]
+    if rows > MAX_ROWS or characters > MAX_TEXT or missing:
+        raise ValueError(
+            f"{OBSERVATIONS} has {rows} rows, {characters} characters and {missing} empty"
+            f" cells; at most {MAX_ROWS}, {MAX_TEXT} and 0 are allowed"
+        )
+    columns = ", ".join(f'"{name}" AS "{column}"' for column, name in names.items())
+    frame: pd.DataFrame = relation.project(columns).df()
     return frame
 
 
@@ -473,15 +484,11 @@ def _tables(
         path = folder / f"{name}.parquet"
         if not path.exists() and not about.get("rows"):
             continue  # it was set aside
-        with _damage(folder, path.name), tempfile.TemporaryFile() as copy:
-            copy.write(_content(path, head))
-            copy.flush()
-            file = f"/dev/fd/{copy.fileno()}"
-            try:
-                relation = connection.read_parquet(file)
-                _check_table(relation, path.name, about)
-            except duckdb.Error as error:
-                raise ValueError(str(error).replace(file, path.name)) from None
+        with (
+            _damage(folder, path.name),
+            _relation(connection, _content(path, head), path.name) as relation,
+        ):
+            _check_table(relation, path.name, about)
             yield name, relation
 
 
