@@ -278,19 +278,6 @@ def test_a_chart_is_read_aloud_from_its_data(figure, expected):
     assert expected in figure(charts.Words("Q?", "C.")).description
 
 
-def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
-    chart = alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q")
-    before = alt.renderers.active
-    try:
-        charts.enable()
-        outputs = chart.properties(description="One point.")._repr_mimebundle_()
-        assert 'class="vl-chart"' in outputs["text/html"] and "cdn" not in outputs["text/html"]
-        with pytest.raises(BookError, match="description"):
-            chart._repr_mimebundle_()
-    finally:
-        alt.renderers.enable(before)
-
-
 def test_a_page_shows_what_each_line_pointer_is_and_whose_tuple():
     shown = words(svg(two_pages()))
     assert {"current version", "replaced version", "redirect", "dead", "unused"} <= set(shown)

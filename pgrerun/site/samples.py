@@ -71,7 +71,7 @@ def your_run(record: runs.Record, address: Callable[[str], str]) -> str:
     return "".join(
         (
             scoreboard.paragraph(_said(record, parameters.info(chapter).title.partition(":")[0])),
-            charts.mimebundle(_chart(record, chapter).spec())["text/html"],
+            _chart(record, chapter)._repr_mimebundle_()["text/html"],
             scoreboard.your_run({chapter: record}, address),
         )
     )
