@@ -146,7 +146,7 @@ HOMES = {
     },
     "papermill": {"site.execution"},
     "typer": {"cli"},
-    "scipy": {"record.statistics", "lab.models"},
+    "scipy": {"record.statistics", "lab.models", "page.charts"},
 }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
+from scipy import ndimage
 
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
@@ -167,7 +168,8 @@ def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
                 )
             )
             inside[rows, columns] = True
-        depth = _depths(inside)
+        # how many squares each one is away from what isn't inside, the edge included; 0 there
+        depth = ndimage.distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
         if depth.max() * 2 * _PIXELS < _LETTER:
             continue
         deepest = np.argwhere(depth == depth.max())
@@ -178,17 +180,6 @@ def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
             float(((row + 0.5) / inside.shape[0]) ** 2),
         )
     return found
-
-
-def _depths(inside: np.ndarray) -> np.ndarray:
-    """How many squares each one is away from what isn't inside, the edge included; 0 there."""
-    depth = np.zeros(inside.shape, dtype=int)
-    while inside.any():
-        depth += inside
-        padded = np.pad(inside, 1)
-        across = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
-        inside = across[:-2] & across[1:-1] & across[2:]
-    return depth
 
 
 def _lettered(frame: pd.DataFrame) -> pd.DataFrame:
