@@ -9,7 +9,7 @@ what the server has counted about its owner's relations, `limits.py` ends what t
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,9 +66,9 @@ def limits(minutes: float) -> dict[str, float]:
     }
 
 
-def in_order() -> list[Section]:
+def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The sections as they run: first those that a load would disturb."""
-    return sorted(SECTIONS, key=lambda section: not section.undisturbed)
+    return sorted(outcomes, key=lambda one: not one.section.undisturbed)
 
 
 def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
@@ -76,14 +76,15 @@ def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
     is touched, not even by a connection.
     """
     seconds = limits(minutes)
+    planned = [Outcome(section, seconds[section.name]) for section in SECTIONS]
     rows = [
         {
-            "section": s.title,
-            "what it does": s.does,
-            "what it touches": s.touches,
-            "at most": f"{seconds[s.name]:.0f} s",
+            "section": one.section.title,
+            "what it does": one.section.does,
+            "what it touches": one.section.touches,
+            "at most": f"{one.limit:.0f} s",
         }
-        for s in in_order()
+        for one in in_order(planned)
     ]
     return place(server), rows
 
@@ -140,14 +141,15 @@ def _make(card: Card, server: str, out: Path, keep: Path | None, longest: float)
     """Run the sections, and write the page whatever ends them."""
     started = time.monotonic()
     with _guest(server, longest, 60 * card.minutes) as guest:
-        visits = _Visits(lambda name, watchdog: Visit(name, guest, card.schema, watchdog))
+        chapters = {outcome.section.chapter for outcome in card.outcomes}
+        visits = {name: Visit(name, guest, card.schema) for name in sorted(chapters)}
         catalogs.require_schema(guest, card.schema)
         try:
             card.server, card.far = page.described(guest), is_far(guest)
             card.machine, card.load = page.machine_here(), [os.getloadavg()[0]]
-            for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+            for outcome in in_order(card.outcomes):
                 left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
-                run_section(outcome, visits, min(outcome.limit, left))
+                run_section(outcome, visits[outcome.section.chapter], min(outcome.limit, left))
         finally:
             card.seconds = time.monotonic() - started
             card.written = datetime.now(UTC).isoformat(timespec="seconds")
@@ -167,14 +169,12 @@ def sample(file: Path, said: str) -> str:
     known = [section for section in SECTIONS if section.name in sections]
     outcomes = [Outcome(one, sections[one.name]["limit"]) for one in known]
     card = Card(**head | {"outcomes": outcomes, "said": said})
-    visits = _Visits(
-        lambda name, watchdog: kept.KeptVisit(card, name, given[name], lines[name], watchdog)
-    )
-    for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+    visits = {name: kept.KeptVisit(card, name, given[name], lines[name]) for name in given}
+    for outcome in in_order(card.outcomes):
         was = sections[outcome.section.name]
         outcome.reason = was["reason"]
         if not was["reason"]:
-            run_section(outcome, visits, TELLING)
+            run_section(outcome, visits[outcome.section.chapter], TELLING)
         outcome.seconds, outcome.ended = was["seconds"], was["ended"]
     return page.drawn(card)
 
@@ -218,33 +218,16 @@ def _late(server: str, what: str, late: TimeIsUp) -> str:
     )
 
 
-class _Visits(dict):
-    """Visits by chapter, made when they are asked for."""
-
-    def __init__(self, make: Callable[[str, Watchdog], Visit]):
-        super().__init__()
-        self._make = make
-
-    def of(self, section: Section, watchdog: Watchdog) -> Visit:
-        if section.chapter not in self:
-            self[section.chapter] = self._make(section.chapter, watchdog)
-        self[section.chapter].watchdog = watchdog
-        return self[section.chapter]
-
-
-def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
+def run_section(outcome: Outcome, visit: Visit, seconds: float) -> None:
     """Run one section for so many seconds at most, and note what came of it."""
     if seconds < 1:
         outcome.reason = "No time was left for it; give the card more minutes."
         return
-    watchdog, started = Watchdog(seconds), time.monotonic()
+    visit.watchdog, started = Watchdog(seconds), time.monotonic()
     try:
-        with watchdog.watching():
-            outcome.pieces = [
-                piece
-                for piece in outcome.section.experiment(visits.of(outcome.section, watchdog))
-                if piece is not None
-            ]
+        with visit.watchdog.watching():
+            found = outcome.section.experiment(visit)
+            outcome.pieces = [piece for piece in found if piece is not None]
     except TimeIsUp:
         outcome.reason = (
             f"Its time of {narrate.number(seconds, 0)} s was over before there was anything to"
@@ -258,7 +241,7 @@ def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
         outcome.reason = str(error)
     except psycopg.Error as error:  # the server's own word: a permission, a lock, a shutdown
         outcome.reason = f"The server refused: {' '.join(str(error).split())}"
-    outcome.seconds, outcome.ended = time.monotonic() - started, watchdog.ended
+    outcome.seconds, outcome.ended = time.monotonic() - started, visit.watchdog.ended
 
 
 def _writable(out: Path) -> None:
