@@ -44,7 +44,6 @@ def compare(
     """
     frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
-    quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
     if own_scales:
         rows = encodings.with_extents(rows, facet)
@@ -52,7 +51,7 @@ def compare(
     things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
     wished = lanes * things
-    more = encodings.X_TITLE if own_scales and quantity else 0
+    more = encodings.X_TITLE if own_scales and axis.quantity else 0
     if encodings.fitting(wished, panels, 0, words.caption, more) < wished:
         joined = True
     each = max(24, 17 * lines) if joined else lanes
@@ -68,7 +67,7 @@ def compare(
     columns = encodings.columns(
         rows,
         {facet or "": facet or "", "label": "case", "series": "which", "provenance": "provenance"},
-        encodings.measure(quantity, unit),
+        axis,
     )
     return figure_of(chart, words, columns, narrate.described(frame))
 
@@ -88,13 +87,10 @@ def _said_of(axis: Axis) -> dict[str, str]:
 def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
     """A lane for each kind of number below a thing's name."""
     kinds = encodings.present(rows)
-    scale = encodings.scale(axis.log, axis.zero)
     tooltip = encodings.tooltip(rows, _said_of(axis))
     offset = alt.YOffset("provenance:N", sort=kinds)
     base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
-    value, low = (
-        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
-    )
+    value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
     layers = [points.encode(x=value, **encodings.provenance(kinds))]
     if {"low", "high"} <= set(rows.columns):
@@ -107,13 +103,12 @@ def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
 def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart]:
     """All of a thing's numbers on one line, from the least to the greatest."""
     kinds = encodings.present(rows)
-    scale = encodings.scale(axis.log, axis.zero)
     y = encodings.rows_axis(rows)
-    x = encodings.x_axis("value", axis.quantity, axis.unit, scale)
+    x = encodings.x_axis("value", axis)
     ends = alt.Chart().transform_aggregate(
         least="min(value)", most="max(value)", groupby=["lines", *([facet] if facet else [])]
     )
-    least = encodings.x_axis("least", axis.quantity, axis.unit, scale)
+    least = encodings.x_axis("least", axis)
     span = ends.mark_rule(strokeWidth=2.5, color=GREY, opacity=0.5)
     base = alt.Chart().encode(y=y, tooltip=encodings.tooltip(rows, _said_of(axis)))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
@@ -130,7 +125,7 @@ def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart
             marks["shape"].legend = None
     layers = [span.encode(y=y, x=least, x2="most:Q"), points.encode(x=x, **marks)]
     if {"low", "high"} <= set(rows.columns):
-        low = encodings.x_axis("low", axis.quantity, axis.unit, scale)
+        low = encodings.x_axis("low", axis)
         known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         interval = known.mark_rule(strokeWidth=5, opacity=0.35)
         colour = {"color": marks["color"]} if "color" in marks else {"stroke": marks["stroke"]}
@@ -167,8 +162,7 @@ def stacked(
     height = encodings.fitting(34 * cases, panels, 16 * cases, words.caption)
     chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     headings = {facet or "": facet or "", "label": "case", "part": "part"}
-    measure = encodings.measure(axis.quantity, axis.unit)
-    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
+    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
     return figure_of(chart, words, columns, narrate.described(spoken))
 
@@ -193,10 +187,9 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
     )
     y = encodings.rows_axis(rows, grid=False)
     fields = {"label": "", "part": "", "value": axis.quantity, "provenance": ""}
-    length = alt.Scale(domain=[0, top], nice=False)
     base = alt.Chart().encode(
         y=y,
-        x=encodings.x_axis("sum(value)", axis.quantity, axis.unit, length),
+        x=encodings.x_axis("sum(value)", axis, domain=[0, top], nice=False),
         order="order:Q",
         color=colour,
         tooltip=encodings.tooltip(rows, fields),
@@ -238,8 +231,7 @@ def observations(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
     panels = rows[facet].nunique() if facet else 1
     height = encodings.fitting(20 * ticks, panels, 10 * ticks, words.caption)
     headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
-    measure = encodings.measure(axis.quantity, axis.unit)
-    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, measure)
+    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, axis)
     drawn = encodings.panels(chart, rows, facet, height)
     return figure_of(drawn, words, columns, narrate.described(medians))
 
@@ -247,10 +239,7 @@ def observations(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
 def _ticks_and_medians(
     rows: pd.DataFrame, lanes: list[str], kinds: list[str], axis: Axis
 ) -> alt.LayerChart:
-    scale = encodings.scale(axis.log, axis.zero)
-    value, low = (
-        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
-    )
+    value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     fields = {"label": "", "provenance": "", "block": "block", "value": axis.heading}
     tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
     offset = alt.YOffset("lane:N", sort=lanes)

@@ -142,6 +142,11 @@ class Axis:
             )
 
     @property
+    def title(self) -> str:
+        """What stands beside it: the quantity and its unit."""
+        return f"{self.quantity} ({self.unit})" if self.unit else self.quantity
+
+    @property
     def heading(self) -> str:
         """What a table's column and a tooltip call it."""
         return self.quantity or "amount"

@@ -46,8 +46,6 @@ def lines(
     """
     frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
-    measure = encodings.measure(axis.quantity, axis.unit)
-    x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
     rows = encodings.tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
     rows["series"] = rows.get("series", "")
     if own_scales:
@@ -60,7 +58,7 @@ def lines(
     height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, words.caption)
     x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
-    title = _upright(measure, height) if facet else measure
+    title = _upright(axis.title, height) if facet else axis.title
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=_apart(rows))
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
@@ -76,11 +74,11 @@ def lines(
     keys += [encodings.series_key(rows)] if keyed else []
     layers = [*below, paths, *behind, points, *keys, *names]
     series = {"series": "series"} if named or keyed else {}
-    headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
+    headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_axis.title}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
     if own_scales:
         panels = panels.resolve_scale(y="independent")
-    columns = encodings.columns(rows, headings, measure)
+    columns = encodings.columns(rows, headings, axis)
     return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
 
 
@@ -104,10 +102,9 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     """The axis below, with ticks at the points if those are few, and each with its name."""
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
-    title = encodings.measure(axis.quantity, axis.unit)
     if axis.even:
         every = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
-        return alt.X("x:O", title=title, scale=alt.Scale(type="point", padding=0.3), axis=every)
+        return alt.X("x:O", title=axis.title, scale=alt.Scale(type="point", padding=0.3), axis=every)
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
@@ -116,7 +113,7 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     if axis.log:
         ticks["labelFlush"] = encodings.LOG_FLUSH
     ruler = alt.Axis(grid=False, **ticks)
-    return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
+    return alt.X("x:Q", title=axis.title, scale=encodings.scale(axis.log), axis=ruler)
 
 
 def _upright(measure: str, height: float) -> str | list[str]:
@@ -175,10 +172,8 @@ def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: i
     alone = rows.assign(series=rows["label"])
     rows["lift"] = _lifts(alone, None, False, both, both, _SQUARE)
     scale = encodings.scale(log=True)
-    x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
-    measure = encodings.measure(axis.quantity, axis.unit)
-    x = alt.X("x:Q", title=x_measure, scale=scale, axis=alt.Axis(tickCount=6))
-    y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
+    x = alt.X("x:Q", title=x_axis.title, scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=axis.title, scale=scale, axis=alt.Axis(tickCount=6))
     low = max(rows["x"].min(), rows["value"].min())
     high = min(rows["x"].max(), rows["value"].max())
     ends = alt.Data(values=[{"x": low, "value": low}, {"x": high, "value": high}])
@@ -192,7 +187,7 @@ def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: i
     halos, names = (named.mark_text(fontSize=11, **look, **_beside()) for look in (_HALO, {}))
     layers = alt.layer(line.encode(x=x, y=y), halos, points, names)
     chart = encodings.panels(layers, rows, None, _SQUARE)
-    columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
+    columns = encodings.columns(rows, {"label": "case", "x": x_axis.title}, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
     return figure_of(chart, words, columns, narrate.described(spoken))
 
