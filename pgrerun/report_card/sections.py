@@ -415,8 +415,8 @@ SELECT 'commits per flush' AS panel, clients AS x, per_flush AS value, block
 FROM commits WHERE waits
 UNION ALL SELECT 'commits per second', clients, tps, block FROM commits WHERE waits
 ORDER BY panel, x""",
-    x_axis=declared.AxisWords(quantity="clients", log=True),
-    axis=declared.AxisWords(quantity="commits", zero=True),
+    x_axis=charts.Axis(quantity="clients", log=True),
+    axis=charts.Axis(quantity="commits", zero=True),
 )
 
 
