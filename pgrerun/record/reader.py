@@ -407,7 +407,7 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
             frame[column] = frame[column].map(texts).astype(frame[column].dtype)
     if not (frame["run"].eq(head.run) & frame["chapter"].eq(head.chapter)).all():
         raise ValueError(f"{OBSERVATIONS} holds observations of another run or chapter")
-    kept, _ = undisturbed(frame)
+    kept = undisturbed(frame)
     if not np.isfinite(kept["value"]).all():
         raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
     if kept.duplicated(["experiment", "block", "variant", "metric"]).any():

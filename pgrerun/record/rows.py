@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.record import sequential
-from pgrerun.record.schema import BUSY, COLUMNS, DISK, DISTURBED, LEFT_OUT, LOOKS, typed
+from pgrerun.record.schema import COLUMNS, DISTURBED, LEFT_OUT, typed
 
 HOW: Mapping[str, str] = {
     "comparison": "INTEGER",  # of several in one experiment, from 0; empty where none is repeated
@@ -178,13 +178,7 @@ def observations(
             for name in factors
             if not pd.isna(row[name])
         )
-        flags = {
-            DISK: row["disk"],
-            DISTURBED: row["disturbed"],
-            LEFT_OUT: bool(row["left_out"]),
-            LOOKS: [int(n) for n in row["looks"].split(",")] if row["looks"] else [],
-            BUSY: bool(not pd.isna(row["other_load"]) and row["other_load"] > _BUSY),
-        }
+        flags = {DISTURBED: row["disturbed"], LEFT_OUT: bool(row["left_out"])}
         told = json.dumps({name: value for name, value in flags.items() if value})
         for metric, unit in units.items():
             if unit in (TEXT, TRUTH) or metric not in row or pd.isna(row[metric]):

@@ -558,20 +558,9 @@ class Record:
     about: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
 
     @cached_property
-    def _long(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
-
-    @property
     def observations(self) -> pd.DataFrame:
         """All numbers that count, in the long form; see COLUMNS."""
-        return self._long[0]
-
-    @property
-    def disturbed(self) -> pd.DataFrame:
-        """What the record keeps beside them, of the same columns: measurements with values that
-        can't be, and the blocks that were left out for it.
-        """
-        return self._long[1]
+        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
 
     @property
     def chapters(self) -> list[str]:
