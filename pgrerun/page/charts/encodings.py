@@ -44,15 +44,19 @@ def closed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=list(ends)) if open_.all() else frame.assign(**ends.mask(open_))
 
 
-def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
-    missing = [column for column in needed if column not in frame]
-    if missing:
+def require(frame: pd.DataFrame, needed: Sequence[str]) -> None:
+    """ValueError unless a chart's frame has these columns, and rows."""
+    if missing := [column for column in needed if column not in frame]:
         raise ValueError(
             f"the frame of a chart lacks {', '.join(missing)}; it has"
             f" {', '.join(map(str, frame.columns))}"
         )
     if frame.empty:
         raise ValueError("the frame of a chart is empty")
+
+
+def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+    require(frame, needed)
     rows = frame.copy()
     unknown = set(rows["kind"]) - set(MARKS)
     if unknown:

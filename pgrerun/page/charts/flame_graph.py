@@ -22,8 +22,7 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] =
     ValueError if a column is missing.
     """
     quantity = axis.quantity
-    if missing := [column for column in ("stack", "value", "group") if column not in frame]:
-        raise ValueError(f"the frame of a flame graph lacks {', '.join(missing)}")
+    encodings.require(frame, ["stack", "value", "group"])
     rows = _flame_rows(frame)
     known = dict.fromkeys([*groups, *rows.sort_values("share", ascending=False)["group"]])
     colours = dict(zip(known, [*CATEGORIES, *["#B4BAC2"] * len(known)]))

@@ -150,14 +150,7 @@ def _entries(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
 
 def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     """`frame` with the place of every line pointer: a line is 1 high, a page 1 wide."""
-    missing = [column for column in ("page", "line_pointer", "state", "to") if column not in frame]
-    if missing:
-        raise ValueError(
-            f"the frame of a page lacks {', '.join(missing)}; it has"
-            f" {', '.join(map(str, frame.columns))}"
-        )
-    if frame.empty:
-        raise ValueError("the frame of a page is empty")
+    encodings.require(frame, ["page", "line_pointer", "state", "to"])
     states = [state for state in _POINTERS if state != "old"]
     if unknown := set(frame["state"]) - set(states):
         raise ValueError(

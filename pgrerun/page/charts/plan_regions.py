@@ -120,18 +120,10 @@ def _written(clicked: alt.Parameter) -> list[alt.Chart]:
 
 def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rectangles, and the plans with letter, legend and share, largest first."""
-    missing = [column for column in ("x", "y", "plan", "title", "cost") if column not in frame]
-    if missing:
-        raise ValueError(
-            f"the frame of a plan diagram lacks {', '.join(missing)}; it has"
-            f" {', '.join(map(str, frame.columns))}"
-        )
+    encodings.require(frame, ["x", "y", "plan", "title", "cost"])
     at = {axis: sorted(frame[axis].unique()) for axis in ("x", "y")}
-    if (
-        frame.empty
-        or len(frame) != len(at["x"]) * len(at["y"])
-        or frame.duplicated(["x", "y"]).any()
-    ):
+    whole = len(at["x"]) * len(at["y"])
+    if len(frame) != whole or frame.duplicated(["x", "y"]).any():
         raise ValueError(
             f"a plan diagram needs every point of its grid once: {len(at['x'])} by {len(at['y'])}"
             f" points, {len(frame)} rows"
