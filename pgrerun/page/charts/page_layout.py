@@ -61,10 +61,7 @@ def heap_pages(frame: pd.DataFrame, words: Words, *, per_row: int = 5) -> Figure
     layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y)]
     if "entries" in rows:
         layers.append(_entries(rows, x, y))
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    chart = alt.layer(*layers).properties(
-        data=rows, width="container", height=17 * height, autosize=fit
-    )
+    chart = encodings.panels(alt.layer(*layers), rows, None, 17 * height)
     columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
     return figure_of(chart, words, columns, _pages_in_words(frame))
 

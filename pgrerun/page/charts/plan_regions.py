@@ -28,12 +28,8 @@ def plan_diagram(frame: pd.DataFrame, words: Words, x_axis: Axis, y_axis: Axis) 
         name="region", fields=["letter"], on="click", clear="dblclick", empty=False
     )
     cells = _regions(names, list(dict.fromkeys(plans["legend"])), spelt)
-    chart = alt.layer(cells.add_params(clicked), *_written(clicked)).properties(
-        data=rows,
-        width="container",
-        height=spelt + _EDGE,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    )
+    layers = alt.layer(cells.add_params(clicked), *_written(clicked))
+    chart = encodings.panels(layers, rows, None, spelt + _EDGE)
     return figure_of(chart, words, _columns(names), _plans_in_words(plans))
 
 
