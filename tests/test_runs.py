@@ -353,22 +353,22 @@ def test_compare_two_runs():
     with start("b", "hot") as extra:
         append(extra)
         extra.complete("ladder", {"units": UNITS})
-    frame = runs.compare("a", runs.load("b"))
+    frame = runs.compare(runs.load("a"), runs.load("b"))
     tps, reads = (frame.loc[("tp1", "ladder", "a", name)] for name in ("tps", "reads"))
     assert len(frame) == 2  # hot has no partner
     assert (tps.a, tps.b, tps.ratio, tps.unit, tps.n_a) == (26, 13, 2, "1/s", 7)
     assert tps.low < 2 < tps.high and tps.differs and not reads.differs
-    difference = runs.explanations("a", "b")
+    difference = runs.explanations(runs.load("a"), runs.load("b"))
     assert difference.loc[("tp1", "machine.cores")].tolist() == ["2", "8"] and len(difference) == 1
 
 
 def test_compare_gives_no_interval_for_few_blocks_or_other_units():
     finished_run("a", [1, 2, 3, 4])
     finished_run("b", [1, 2, 3, 4])
-    row = runs.compare("a", "b").loc[("tp1", "ladder", "a", "tps")]
+    row = runs.compare(runs.load("a"), runs.load("b")).loc[("tp1", "ladder", "a", "tps")]
     assert row.ratio == 1 and np.isnan(row.low) and not row.differs
     finished_run("c", [5], units=UNITS | {"tps": "1/min"})
-    row = runs.compare("a", "c").loc[("tp1", "ladder", "a", "tps")]
+    row = runs.compare(runs.load("a"), runs.load("c")).loc[("tp1", "ladder", "a", "tps")]
     assert row.unit == "1/s / 1/min" and np.isnan(row.ratio)
 
 
@@ -380,7 +380,8 @@ def test_verdicts_that_changed_are_told():
             {"claim": "lai-059", "verdict": "reversed"}
         )  # judged again: the later counts
         run.add_verdict({"claim": "lai-060", "verdict": "fixed"})
-    changed = runs.verdict_changes("a", "b")
+    changed = runs.verdict_changes(runs.load("a"), runs.load("b"))
     assert changed.loc["lai-059", ["a", "b"]].tolist() == ["holds", "reversed"]
     assert changed.loc["lai-060", "a"] == ""
-    assert runs.verdict_changes("a", "a").empty and runs.explanations("a", "a").empty
+    same = runs.load("a")
+    assert runs.verdict_changes(same, same).empty and runs.explanations(same, same).empty

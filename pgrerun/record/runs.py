@@ -666,11 +666,7 @@ def _refuse_absent(folder: Path, chapter: str | None) -> None:
 # ---- comparing
 
 
-def _record(given: Record | str | Path) -> Record:
-    return given if isinstance(given, Record) else load(given)
-
-
-def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+def compare(a: Record, b: Record) -> pd.DataFrame:
     """What two runs both observed, indexed by chapter, experiment, variant and metric.
 
     Columns: unit, a and b (medians), n_a and n_b (blocks), ratio (a over b), low and high (95 %
@@ -678,8 +674,7 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     positive), differs (whether the interval excludes 1). The runs' blocks are independent, not
     pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
     """
-    records = _record(a), _record(b)
-    left, right = (_medians(record).add_suffix(f"_{side}") for record, side in zip(records, "ab"))
+    left, right = _medians(a).add_suffix("_a"), _medians(b).add_suffix("_b")
     # whole records have hundreds of thousands of numbers, nearly all of which were taken once
     both = left.join(right, how="inner")
     same = both["unit_a"] == both["unit_b"]
@@ -699,7 +694,7 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     repeated = both[["size_a", "size_b"]].min(axis=1) >= statistics.ENOUGH
     positive = both[["min_a", "min_b"]].min(axis=1) > 0
     chosen = both.index[same & repeated & positive]
-    ours, theirs = (_values(record, chosen) for record in records)
+    ours, theirs = _values(a, chosen), _values(b, chosen)
     for key in chosen:
         interval = statistics.ratio_of_medians(ours[key], theirs[key])
         excluded = not interval.low <= 1 <= interval.high
@@ -747,21 +742,18 @@ _MOMENTARY = (
 )
 
 
-def explanations(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+def explanations(a: Record, b: Record) -> pd.DataFrame:
     """What may explain that verdicts differ: where the environments of the chapters that both runs
     have differ, but for what differs between any two runs.
 
     Indexed by chapter and entry ("machine.cpu").
     Columns a and b, as texts; empty where a side lacks the entry.
     """
-    a, b = _record(a), _record(b)
     rows = [
         (chapter, entry, left.get(entry, ""), right.get(entry, ""))
         for chapter in a.chapters
         if chapter in b.environments
-        for left, right in [
-            (_entries(a, chapter), _entries(b, chapter)),
-        ]
+        for left, right in [(_entries(a, chapter), _entries(b, chapter))]
         for entry in sorted(left.keys() | right.keys())
         if left.get(entry) != right.get(entry) and entry not in _MOMENTARY
     ]
@@ -780,8 +772,8 @@ def _entries(record: Record, chapter: str) -> dict[str, str]:
 
 
 def verdict_changes(
-    a: Record | str | Path,
-    b: Record | str | Path,
+    a: Record,
+    b: Record,
     word: Callable[[Record, Mapping[str, Any]], str] = lambda record, kept: str(kept["verdict"]),
 ) -> pd.DataFrame:
     """Claims that two runs judge differently, indexed by claim.
@@ -789,7 +781,6 @@ def verdict_changes(
     Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it).
     `word` gives the verdict of what a record kept (`agreement.word` by the rules of today).
     """
-    a, b = _record(a), _record(b)
     shared = set(a.chapters) & set(b.chapters)
     left, right = (
         {v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b)
