@@ -428,7 +428,7 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
 def _relation(
     connection: duckdb.DuckDBPyConnection, data: bytes, name: str
 ) -> Iterator[duckdb.DuckDBPyRelation]:
-    """The rows of a Parquet file, from a copy without a name: nothing stays of a killed reader's."""
+    """The rows of a Parquet file, read from a copy that stays of no reader that is killed."""
     with tempfile.TemporaryFile() as copy:
         copy.write(data)
         copy.flush()

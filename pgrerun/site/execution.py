@@ -104,9 +104,7 @@ class _Engine(NBClientEngine):
         return keeper.nb
 
     @classmethod
-    def execute_managed_notebook(
-        cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, **_
-    ):
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, **_):
         # Its keys and ports, which jupyter_client would leave in $TMPDIR if this process is killed.
         connection = str(scratch / "kernel.json")
         kernel = {"shutdown_wait_time": 2 * _PATIENCE, "connection_file": connection}

@@ -104,7 +104,9 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
     if axis.even:
         every = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
-        return alt.X("x:O", title=axis.title, scale=alt.Scale(type="point", padding=0.3), axis=every)
+        return alt.X(
+            "x:O", title=axis.title, scale=alt.Scale(type="point", padding=0.3), axis=every
+        )
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
