@@ -334,7 +334,7 @@ def _elsewhere(source: str, scratch: Path) -> Iterator[Found | Refused]:
             if _scheme(source) != "file":
                 _load(connection)
             if _ARCHIVE.search(urlsplit(source).path):
-                archive = _folder(scratch) / "archive"
+                archive = scratch / "archive"
                 _download(connection, source, archive)
                 yield from _in_archive(archive, words, scratch)
                 archive.unlink()
