@@ -67,7 +67,10 @@ def _chosen(programs: str) -> str:
             "programs must be a folder with PostgreSQL's programs; for a server's URL use server"
         )
     if fetched.is_named(programs):
-        _require_here(programs)
+        try:
+            fetched.chosen(programs)
+        except (ParameterError, FetchError, ServerError) as error:
+            raise ValueError(f"programs: {str(error).rstrip('.')}") from None
         return programs
     try:
         known = not programs or Path(programs).expanduser().is_dir()
@@ -80,13 +83,6 @@ def _chosen(programs: str) -> str:
             f" {programs[:200]!r} is none"
         )
     return programs
-
-
-def _require_here(name: str) -> None:
-    try:
-        fetched.chosen(name)
-    except (ParameterError, FetchError, ServerError) as error:
-        raise ValueError(f"programs: {str(error).rstrip('.')}") from None
 
 
 class ChapterParameters(BaseModel):

@@ -480,14 +480,15 @@ def _lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, strict=True))
 
 
-def _reach(row: Mapping[str, str]) -> OutOfReach:
-    reason = Reason(row["reason"]) if row["reason"] else None
-    many = int(row["processors"] or 0)
-    return OutOfReach(row["why"], reason, row["would_take"], tuple(row["builds"].split()), many)
-
-
 OUT_OF_REACH: Mapping[str, OutOfReach] = {
-    row["capability"]: _reach(row) for row in _lines(LEDGER.with_name("out_of_reach.csv"))
+    row["capability"]: OutOfReach(
+        row["why"],
+        Reason(row["reason"]) if row["reason"] else None,
+        row["would_take"],
+        tuple(row["builds"].split()),
+        int(row["processors"] or 0),
+    )
+    for row in _lines(LEDGER.with_name("out_of_reach.csv"))
 }
 """What a claim may need that no release that can be installed has, and why."""
 

@@ -164,16 +164,13 @@ def findings(gathered: Gathered) -> Findings:
 
 
 def _by_word(gathered: Gathered, claim: str, known: Numbers) -> list[Numbers]:
-    """The circumstance's values of the machines that give each word."""
-    given = _tested(gathered, words(gathered, claim))
-    return [known[(given == word) & ~np.isnan(known)] for word in np.unique(given[given >= 0])]
-
-
-def _tested(gathered: Gathered, given: Words) -> Words:
-    """Without the word for a claim that couldn't be tested."""
-    if Verdict.NOT_TESTED not in gathered.vocabulary:
-        return given
-    return np.where(given == gathered.vocabulary.index(Verdict.NOT_TESTED), -1, given)
+    """The circumstance's values of the machines that give each word, by which it was tested."""
+    given = words(gathered, claim)
+    return [
+        known[(given == word) & ~np.isnan(known)]
+        for word in np.unique(given[given >= 0])
+        if gathered.vocabulary[word] != Verdict.NOT_TESTED
+    ]
 
 
 def _dependence(

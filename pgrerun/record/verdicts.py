@@ -425,12 +425,6 @@ Word = tuple[Verdict, str]
 """A verdict and what the predicate notes about it."""
 
 
-def _too_few(found: Interval) -> str:
-    if found.disturbed:
-        return "what was measured was disturbed"
-    return "" if found.enough else f"only {found.n} of at least {statistics.ENOUGH} pairs"
-
-
 def reached(claim: Claim, size: Size) -> Size:
     """What counts as the printed size of a claim: the size itself, a point with its tolerance."""
     if size.low < size.high or claim.predicate not in claims.WITH_TOLERANCE:
@@ -460,8 +454,7 @@ def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, f"{none}{' and the printed one' if band else ''}"
 
 
-def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None  # held when the ledger is read
+def _between(claim: Claim, found: Interval, size: Size) -> Word:
     band = reached(claim, size)
     if band.low <= found.low and found.high <= band.high:
         return Verdict.HOLDS, ""
@@ -473,8 +466,7 @@ def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, "an end of what is claimed lies inside the interval"
 
 
-def _bound(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None
+def _bound(claim: Claim, found: Interval, size: Size) -> Word:
     low, high, bound = found.low, found.high, size.low
     if claim.predicate is Predicate.AT_LEAST:
         low, high, bound = -high, -low, -bound
@@ -485,17 +477,14 @@ def _bound(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, "the bound lies inside the interval"
 
 
-def _equals(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None
+def _equals(claim: Claim, found: Interval, size: Size) -> Word:
     if not found.exact:
         raise TypeError(f"{claim.id}: predicate 'equals' is for exact facts, not for {found}")
     same = math.isclose(found.estimate, size.low, rel_tol=1e-9)
     return (Verdict.HOLDS if same else Verdict.DIFFERENT_NOW), ""
 
 
-_NUMBER: Mapping[Predicate, Callable[[Claim, Interval, Size | None], Word]] = {
-    Predicate.RATIO: _ratio,
-    Predicate.DIRECTION: _ratio,
+_SIZED: Mapping[Predicate, Callable[[Claim, Interval, Size], Word]] = {
     Predicate.BETWEEN: _between,
     Predicate.AT_MOST: _bound,
     Predicate.AT_LEAST: _bound,
@@ -513,13 +502,16 @@ def hidden(x: Interval, margin: float, noise: NoiseFloor | None) -> bool:
 
 def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None) -> Word:
     """The word of one measured number of a claim; `name` is that of its part, "" of an only one."""
-    if few := _too_few(found):
-        return Verdict.INCONCLUSIVE, few
+    if not found.enough:
+        few = f"only {found.n} of at least {statistics.ENOUGH} pairs"
+        return Verdict.INCONCLUSIVE, "what was measured was disturbed" if found.disturbed else few
     size = claim.sizes.get(name, claim.sizes.get(""))
-    judged = _NUMBER[_predicate(claim)]
-    if size is None and judged is not _ratio:  # an older record's, of a part that decided then
+    if claim.predicate in claims.WITH_MARGIN:
+        word, reason = _ratio(claim, found, size)
+    elif size is None:  # an older record's, of a part that decided then
         raise TypeError(f"{claim.id} prints no size of {name!r}")
-    word, reason = judged(claim, found, size)
+    else:
+        word, reason = _SIZED[_predicate(claim)](claim, found, size)
     timed = claim.predicate in claims.WITH_MARGIN and claim.basis in (Basis.TIMED, Basis.MACHINE)
     if not timed or found.exact or not hidden(found, claim.margin, noise):
         return word, reason
