@@ -37,10 +37,10 @@ where all of them hold or are stronger, partly where some of them reach at least
 direction, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
-nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). What is
-timed is inconclusive at profile ci, whatever its interval: that profile is for counts. A claim
-whose experiment can't run here, or whose regime isn't reached, is not tested here; so is one that
-is only an opinion.
+nor does an effect that is smaller than what the run's A/A comparison shows. What is timed is
+inconclusive at profile ci, whatever its interval: that profile is for counts. A claim whose
+experiment can't run here, or whose regime isn't reached, is not tested here; so is one that is only
+an opinion.
 """
 
 import hashlib
@@ -492,14 +492,6 @@ _SIZED: Mapping[Predicate, Callable[[Claim, Interval, Size], Word]] = {
 }
 
 
-def hidden(x: Interval, margin: float, noise: NoiseFloor | None) -> bool:
-    """Whether a ratio is no farther from one than what a run's A/A comparison shows without cause.
-
-    Where that is within the margin, whatever it hides is of no interest anyway.
-    """
-    return noise is not None and noise.floor > 1 + margin and noise.hides(x.estimate)
-
-
 def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None) -> Word:
     """The word of one measured number of a claim; `name` is that of its part, "" of an only one."""
     if not found.enough:
@@ -513,9 +505,11 @@ def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None)
     else:
         word, reason = _SIZED[_predicate(claim)](claim, found, size)
     timed = claim.predicate in claims.WITH_MARGIN and claim.basis in (Basis.TIMED, Basis.MACHINE)
-    if not timed or found.exact or not hidden(found, claim.margin, noise):
+    if noise is None or not timed or found.exact:
         return word, reason
-    assert noise is not None  # which hides it
+    # a floor within the margin hides only what is of no interest anyway
+    if noise.floor <= 1 + claim.margin or not noise.hides(found.estimate):
+        return word, reason
     if word is Verdict.NOT_REPRODUCED and size and not any(map(noise.hides, size)):
         return word, reason  # the printed effect would have been seen
     return Verdict.INCONCLUSIVE, (
