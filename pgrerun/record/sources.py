@@ -348,17 +348,14 @@ def _elsewhere(source: str, scratch: Path) -> Iterator[Found | Refused]:
 
 def _load(connection: duckdb.DuckDBPyConnection) -> None:
     try:
+        connection.execute("INSTALL httpfs")  # which asks nobody where it is here already
         connection.execute("LOAD httpfs")
-    except duckdb.Error:
-        try:
-            connection.execute("INSTALL httpfs")
-            connection.execute("LOAD httpfs")
-        except duckdb.Error as error:
-            raise RecordError(
-                "DuckDB reads what isn't on this machine by its extension httpfs, which is not"
-                f" here and can't be fetched ({_one_line(error)}). Connect to the network once, or"
-                " copy the records into a folder and name that."
-            ) from None
+    except duckdb.Error as error:
+        raise RecordError(
+            "DuckDB reads what isn't on this machine by its extension httpfs, which is not"
+            f" here and can't be fetched ({_one_line(error)}). Connect to the network once, or"
+            " copy the records into a folder and name that."
+        ) from None
 
 
 def _download(connection: duckdb.DuckDBPyConnection, address: str, target: Path) -> None:

@@ -501,7 +501,18 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     )
 
     def side_by_side(caption: str, some: Sequence[tuple[str, str, str]]) -> str:
-        lines = [({}, _cells(row, here, there, address)) for row in some]
+        lines = [
+            (
+                {},
+                [
+                    _HTML.link(address(claim), claim),
+                    _told(claim, a, here),
+                    _told(claim, b, there),
+                    _why(claim, here, there),
+                ],
+            )
+            for claim, a, b in some
+        ]
         return table(caption, ["claim", "here", "published", "why"], lines) if some else ""
 
     alone = _folded(
@@ -510,21 +521,6 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     alike = _alike(same, here, there, address, opened=not both)
     unlike = side_by_side("Verdicts that differ", both)
     return paragraph(said) + unlike + alone + alike + _surroundings(others, ours)
-
-
-def _cells(
-    row: tuple[str, str, str],
-    here: Judgements,
-    there: Judgements,
-    address: Callable[[str], str],
-) -> list[str]:
-    claim, a, b = row
-    return [
-        _HTML.link(address(claim), claim),
-        _told(claim, a, here),
-        _told(claim, b, there),
-        _why(claim, here, there),
-    ]
 
 
 def _folded(many: int, noun: str, said: str, shown: str, opened: bool = False) -> str:
