@@ -1,6 +1,5 @@
 """How a chart travels from a notebook into a page: its words, its marks and its outputs."""
 
-import base64
 import html
 import json
 import re
@@ -213,24 +212,14 @@ class Figure:
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
-        """Specification, HTML with a picture inside, and plain text.
-
-        Where it is asked for also the picture by itself, for an exporter that reads no HTML: no
-        page and no notebook shows it, and it takes longest to draw.
-        """
+        """Specification, HTML with a picture inside, and plain text."""
         spec = self.spec()
         title = {"text": textwrap.wrap(self.question, 72), "anchor": "start"}
-        bundle = {
+        return {
             VEGALITE_MIME: spec | {"title": title},
             "text/html": _html(spec),
             "text/plain": f"{self.question}\n{self.caption}\n[chart: {self.description}]",
         }
-        if "image/png" in (include or ()):
-            picture = vl_convert.vegalite_to_png(
-                picture_of(bundle[VEGALITE_MIME]), vl_version=VEGALITE_VERSION, scale=1.5
-            )
-            bundle["image/png"] = base64.b64encode(picture).decode()
-        return bundle
 
 
 # what most rows have of what few need
@@ -287,7 +276,10 @@ def with_legends(spec: Any, columns: int) -> Any:
 def _html(spec: dict[str, Any]) -> str:
     # The picture is the chart for readers without our script: Jupyter Lab, a printed
     # notebook, an e-book. As an <img> its clip paths can't collide with another's.
-    svg = vl_convert.vegalite_to_svg(picture_of(spec), vl_version=VEGALITE_VERSION)
+    fixed = {"background": "white", "config": LIGHT} | spec
+    if spec.get("width") == "container":
+        fixed["width"] = _PICTURE_WIDTH
+    svg = vl_convert.vegalite_to_svg(fixed, vl_version=VEGALITE_VERSION)
     # "</script>" or "<!--" in a label must not end the element
     data = json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     said = spec["usermeta"] | {"description": spec["description"]}
@@ -367,12 +359,6 @@ def _shown(child: ElementTree.Element, seen: bool) -> list[ElementTree.Element]:
 
 def _rounded(number: re.Match) -> str:
     return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
-def picture_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """`spec` with a fixed width and the light theme, for rendering without a page."""
-    fixed = {"background": "white", "config": LIGHT} | spec
-    return fixed | ({"width": _PICTURE_WIDTH} if spec.get("width") == "container" else {})
 
 
 # The page's script sets the same options from the theme's colours.

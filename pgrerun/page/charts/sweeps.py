@@ -39,10 +39,9 @@ def lines(
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
     `own_scales` panels have vertical axes of their own. The `reference` is a level line in each
-    panel. A column `piece` breaks a line between its values. A series' name stands at the end of
-    its line, or if `keyed` in a legend, for lines that leave no room for names. Of several series
-    each has a colour, and shape and dash alone tell the kind; of one colour tells the kind, as
-    everywhere.
+    panel. A series' name stands at the end of its line, or if `keyed` in a legend, for lines that
+    leave no room for names. Of several series each has a colour, and shape and dash alone tell the
+    kind; of one colour tells the kind, as everywhere.
     """
     frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
@@ -60,7 +59,7 @@ def lines(
     scale = encodings.scale(axis.log, axis.zero)
     title = _upright(axis.title, height) if facet else axis.title
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
-    base = alt.Chart().encode(x=x, detail=_apart(rows))
+    base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     paths = base.mark_line(strokeWidth=1.6).encode(
         y=y, stroke=marks["stroke"], strokeDash=marks["strokeDash"]
@@ -80,11 +79,6 @@ def lines(
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, axis)
     return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
-
-
-def _apart(rows: pd.DataFrame) -> list[str]:
-    """What each line has of its own."""
-    return ["series:N", "provenance:N", *(["piece:N"] if "piece" in rows else [])]
 
 
 def _with_names(
@@ -202,7 +196,7 @@ def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
 
 def _line_points(frame: pd.DataFrame, unit: str) -> str:
     """The lines in words, of long ones some points: nobody listens to hundreds of numbers."""
-    line = [name for name in ("panel", "kind", "series", "piece") if name in frame]
+    line = [name for name in ("panel", "kind", "series") if name in frame]
     frame = frame.reset_index(drop=True)
     some = pd.concat([_some(rows) for _, rows in frame.groupby(line, sort=False, dropna=False)])
     left_out = f" Of longer lines {_SPOKEN} points are told." if len(some) < len(frame) else ""
