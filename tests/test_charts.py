@@ -94,13 +94,14 @@ def two_pages() -> charts.Figure:
         ("after a prune", 3, "dead", None, "", False, False, 1),
         ("after a prune", 4, "unused", None, "", False, False, 0),
     ]
-    return charts.heap_pages(pd.DataFrame(rows, columns=columns), SAID, per_row=5)
+    return charts.heap_pages(pd.DataFrame(rows, columns=columns), SAID)
 
 
 def line_pointers(**changes) -> charts.Figure:
-    """A page of which nothing is known but its line pointers."""
+    """A page of two line pointers."""
     columns = {"page": ["p", "p"], "line_pointer": [1, 2], "state": ["redirect", "normal"]}
-    return charts.heap_pages(pd.DataFrame(columns | {"to": [2, None]} | changes), SAID)
+    columns |= {"to": [2, None], "tuple": "", "old": False, "heap_only": False, "entries": 0}
+    return charts.heap_pages(pd.DataFrame(columns | changes), SAID)
 
 
 def scattered() -> charts.Figure:

@@ -40,30 +40,32 @@ _PAGE_COLUMNS = {
 }
 
 
+# what is said of the line pointer under the mouse
+_TOLD = [alt.Tooltip(f"{field}:N", title=title) for field, title in _PAGE_COLUMNS.items()]
+
+
+_PER_ROW = 5  # pages that stand beside each other
 _TITLE_WIDTH = 8  # characters above a page: five pages stand side by side on a phone
 
 
-def heap_pages(frame: pd.DataFrame, words: Words, *, per_row: int = 5) -> Figure:
+def heap_pages(frame: pd.DataFrame, words: Words) -> Figure:
     """Pages of a table side by side, line pointer by line pointer: several, or one in many states.
 
     `frame` has a row per line pointer: `page` (the picture's title, drawn in the order of first
     occurrence), `line_pointer` (from 1), `state` ("normal", "redirect", "dead", "unused") and `to`
     (the line pointer that a redirect or a version's chain goes on to; missing if none), as
-    `instruments.pages.heap_page` reads them; optionally `tuple` (a short name), `old` (a later
-    version was committed), `heap_only`, and `entries` (index entries that point here). Arrows
-    follow `to`; a heap-only tuple has a dashed outline; a triangle points to where index entries
-    point. ValueError if a column is missing or a state unknown.
+    `instruments.pages.heap_page` reads them; `tuple` (a short name), `old` (a later version was
+    committed), `heap_only`, and `entries` (index entries that point here). Arrows follow `to`; a
+    heap-only tuple has a dashed outline; a triangle points to where index entries point. ValueError
+    if a column is missing or a state unknown.
     """
-    rows = _page_rows(frame, per_row)
+    rows = _page_rows(frame)
     height = float(rows["bottom"].max())
-    x = alt.Scale(domain=[-0.08, min(per_row, rows["page"].nunique())], nice=False)
+    x = alt.Scale(domain=[-0.08, min(_PER_ROW, rows["page"].nunique())], nice=False)
     y = alt.Scale(domain=[0, height], reverse=True, nice=False)
-    layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y)]
-    if "entries" in rows:
-        layers.append(_entries(rows, x, y))
+    layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y), _entries(x, y)]
     chart = encodings.panels(alt.layer(*layers), rows, None, 17 * height)
-    columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
-    return figure_of(chart, words, columns, _pages_in_words(frame))
+    return figure_of(chart, words, _PAGE_COLUMNS, _pages_in_words(frame))
 
 
 def _at(field: str, x: alt.Scale) -> alt.X:
@@ -72,12 +74,6 @@ def _at(field: str, x: alt.Scale) -> alt.X:
 
 def _level(field: str, y: alt.Scale) -> alt.Y:
     return alt.Y(f"{field}:Q", scale=y, axis=None)
-
-
-def _told(rows: pd.DataFrame) -> list[alt.Tooltip]:
-    """What is said of the line pointer under the mouse."""
-    columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in columns.items()]
 
 
 def _cells(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
@@ -90,7 +86,7 @@ def _cells(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
         x2="right:Q",
         y=_level("top", y),
         y2="bottom:Q",
-        tooltip=_told(rows),
+        tooltip=_TOLD,
         stroke=alt.Stroke("what:N", **how),
         fill=alt.Fill("what:N", **how),
     )
@@ -136,18 +132,18 @@ def _arrows(x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     ]
 
 
-def _entries(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
+def _entries(x: alt.Scale, y: alt.Scale) -> alt.Chart:
     """A triangle where index entries point."""
     pointed = alt.Chart().transform_filter("datum.entries > 0")
     triangle = pointed.mark_point(
         shape="triangle-right", size=34, filled=True, color=GREY, opacity=1
     )
-    return triangle.encode(x=_at("pointed", x), y=_level("middle", y), tooltip=_told(rows))
+    return triangle.encode(x=_at("pointed", x), y=_level("middle", y), tooltip=_TOLD)
 
 
-def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
+def _page_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame` with the place of every line pointer: a line is 1 high, a page 1 wide."""
-    encodings.require(frame, ["page", "line_pointer", "state", "to"])
+    encodings.require(frame, [*(name for name in _PAGE_COLUMNS if name != "what"), "state", "old"])
     states = [state for state in _POINTERS if state != "old"]
     if unknown := set(frame["state"]) - set(states):
         raise ValueError(
@@ -155,21 +151,19 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
             f" {', '.join(states)}"
         )
     rows = frame.drop(columns=[c for c in frame if c not in {*_PAGE_COLUMNS, "state", "old"}])
-    old = rows["old"].astype(bool) if "old" in rows else pd.Series(False, index=rows.index)
     rows["what"] = [
-        _POINTERS["old" if o and s == "normal" else s].title for s, o in zip(rows["state"], old)
+        _POINTERS["old" if old and state == "normal" else state].title
+        for state, old in zip(rows["state"], rows["old"])
     ]
-    rows["heap_only"] = rows["heap_only"].astype(bool) if "heap_only" in rows else False
-    names = rows["tuple"] if "tuple" in rows else pd.Series("", index=rows.index)
     rows["shown"] = [
-        f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], names)
+        f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], rows["tuple"])
     ]
     titles = list(dict.fromkeys(rows["page"]))
     wrapped = {
         title: textwrap.wrap(title, _TITLE_WIDTH, break_long_words=False) for title in titles
     }
     number = rows["page"].map(titles.index)
-    column, line = number % per_row, number // per_row
+    column, line = number % _PER_ROW, number // _PER_ROW
     heading = max(map(len, wrapped.values()))
     tall = rows["line_pointer"].max() + heading + 0.6
     first = line * tall + heading
@@ -189,7 +183,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
         chr(10).join(wrapped[page]) if up else None for page, up in zip(rows["page"], uppermost)
     ]
     rows["above"] = first - 0.8 * rows["page"].map(lambda page: len(wrapped[page]))
-    return rows.drop(columns=["state", "old"], errors="ignore")
+    return rows.drop(columns=["state", "old"])
 
 
 def _pages_in_words(frame: pd.DataFrame) -> str:
@@ -198,10 +192,8 @@ def _pages_in_words(frame: pd.DataFrame) -> str:
     for title, page in frame.groupby("page", sort=False):
         parts = []
         for row in page.itertuples():
-            heap_only = " heap-only" if getattr(row, "heap_only", False) else ""
-            what = (
-                getattr(row, "tuple", "tuple") + heap_only if row.state == "normal" else row.state
-            )
+            heap_only = " heap-only" if row.heap_only else ""
+            what = row.tuple + heap_only if row.state == "normal" else row.state
             parts.append(
                 f"{row.line_pointer} {what}" + ("" if pd.isna(row.to) else f" to {row.to}")
             )
