@@ -1,8 +1,6 @@
 """Pages of a table, line pointer by line pointer."""
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import altair as alt
 import pandas as pd
@@ -11,22 +9,15 @@ from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, Figure, Words, figure_of
 
 
-@dataclass(frozen=True)
-class _Pointer:
-    """How a line pointer of a page is drawn."""
-
-    title: str
-    colour: str
-
-
 # By the state of a line pointer, and for a normal one whether its tuple is the current version.
-_POINTERS: Mapping[str, _Pointer] = {
-    "normal": _Pointer("current version", "#2F7CC0"),
-    "old": _Pointer("replaced version", "#B5579B"),
-    "redirect": _Pointer("redirect", "#128A68"),
-    "dead": _Pointer("dead", "#C44E52"),
-    "unused": _Pointer("unused", "#7F858D"),
+_WHAT = {
+    "normal": "current version",
+    "old": "replaced version",
+    "redirect": "redirect",
+    "dead": "dead",
+    "unused": "unused",
 }
+_COLOURS = dict(zip(_WHAT.values(), ("#2F7CC0", "#B5579B", "#128A68", "#C44E52", "#7F858D")))
 
 
 _PAGE_COLUMNS = {
@@ -78,8 +69,8 @@ def _level(field: str, y: alt.Scale) -> alt.Y:
 
 def _cells(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     """A box for each line pointer; of a heap-only tuple, dashed."""
-    seen = [pointer for pointer in _POINTERS.values() if (rows["what"] == pointer.title).any()]
-    scale = alt.Scale(domain=[p.title for p in seen], range=[p.colour for p in seen])
+    seen = [what for what in _COLOURS if (rows["what"] == what).any()]
+    scale = alt.Scale(domain=seen, range=[_COLOURS[what] for what in seen])
     how = {"title": None, "scale": scale, "legend": encodings.legend("top", 5)}
     box = alt.Chart().encode(
         x=_at("left", x),
@@ -144,7 +135,7 @@ def _entries(x: alt.Scale, y: alt.Scale) -> alt.Chart:
 def _page_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame` with the place of every line pointer: a line is 1 high, a page 1 wide."""
     encodings.require(frame, [*(name for name in _PAGE_COLUMNS if name != "what"), "state", "old"])
-    states = [state for state in _POINTERS if state != "old"]
+    states = [state for state in _WHAT if state != "old"]
     if unknown := set(frame["state"]) - set(states):
         raise ValueError(
             f"unknown state of a line pointer: {', '.join(map(str, unknown))}; known:"
@@ -152,7 +143,7 @@ def _page_rows(frame: pd.DataFrame) -> pd.DataFrame:
         )
     rows = frame.drop(columns=[c for c in frame if c not in {*_PAGE_COLUMNS, "state", "old"}])
     rows["what"] = [
-        _POINTERS["old" if old and state == "normal" else state].title
+        _WHAT["old" if old and state == "normal" else state]
         for state, old in zip(rows["state"], rows["old"])
     ]
     rows["shown"] = [
