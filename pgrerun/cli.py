@@ -475,7 +475,7 @@ def status() -> None:
         else:
             _tell(f"{chapter}: up to date, profile {state.parameters.profile}.")
         for stopped in ours.stopped(chapter):
-            _tell(f"  {stopped.sentence()}")
+            _tell(f"  {stopped}")
     reasons = ours.site_reasons()
     _tell(
         f"site: out of date ({_because(reasons, shown=100)})." if reasons else "site: up to date."

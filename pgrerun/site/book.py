@@ -88,22 +88,6 @@ class State:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """A run of a chapter that was stopped: its name, its folder, and how much it keeps."""
-
-    run: str
-    folder: Path
-    observations: int
-
-    def sentence(self) -> str:
-        return (
-            f"The run {self.run} keeps {self.observations}"
-            f" observation{'s' * (self.observations != 1)}: the same command goes on from there. To"
-            f" start anew, delete {self.folder}."
-        )
-
-
-@dataclass(frozen=True)
 class Page:
     """The page of a chapter's record: where it is kept, the parameters and the run that it shows.
 
@@ -221,7 +205,7 @@ class Book:
             except RerunError as error:
                 error = self._kept(running, error)
                 if stopped := self.stopped(chapter, run):
-                    error.args = (f"{error} {stopped[0].sentence()}",)
+                    error.args = (f"{error} {stopped[0]}",)
                 raise error from None
             except BaseException:
                 running.unlink(missing_ok=True)
@@ -244,12 +228,13 @@ class Book:
                 f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
             ) from None
 
-    def stopped(self, chapter: str, run: str = "*") -> list["Stopped"]:
-        """What unfinished runs of a chapter keep, of one run or of all."""
+    def stopped(self, chapter: str, run: str = "*") -> list[str]:
+        """What unfinished runs of a chapter keep, of one run or of all, each in a paragraph."""
         from pgrerun.record import runs
 
         return [
-            Stopped(journal.parent.parent.name, journal.parent, kept)
+            f"The run {journal.parent.parent.name} keeps {kept} observation{'s' * (kept != 1)}: the"
+            f" same command goes on from there. To start anew, delete {journal.parent}."
             for journal in sorted(runs.root().glob(f"{run}/{chapter}.partial/{runs.JOURNAL}"))
             if (kept := journal.read_bytes().count(b'{"row": '))
         ]
