@@ -187,7 +187,9 @@ class Database:
         """Values of one metric: columns value, block, alpha, disk. `condition` is SQL, or empty."""
         if table not in self.experiments():
             raise NotMeasured(table, f"The run {RUN!r}")
-        where = " AND ".join(f"({one})" for one in _split(condition)) or "true"
+        # commas separate the conditions outside of quotes and brackets
+        conditions = re.findall(r"(?:'[^']*'|\([^)]*\)|[^,'(])+", condition)
+        where = " AND ".join(f"({one})" for one in conditions if one.strip()) or "true"
         return self.query(
             f'SELECT CAST("{name}" AS DOUBLE) AS value, block, alpha, disk FROM {table}'
             f' WHERE {where} AND "{name}" IS NOT NULL ORDER BY block'
@@ -230,11 +232,6 @@ def _collect(node: Any, named: set[str], own: set[str]) -> None:
 def schema_of(run: str) -> str:
     """What a run is called in queries: "published_2" for "published-2"."""
     return re.sub(r"\W", "_", run)
-
-
-def _split(condition: str) -> list[str]:
-    """The conditions of a reference, which commas separate outside of quotes and brackets."""
-    return [one for one in re.findall(r"(?:'[^']*'|\([^)]*\)|[^,'(])+", condition) if one.strip()]
 
 
 def _explained(error: duckdb.Error) -> str:
