@@ -439,7 +439,7 @@ def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
     assert "db.example" in where and len(rows) == len(sections.SECTIONS) >= 7
     assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
     assert all(len(row["what it does"]) > 40 and row["what it touches"] for row in rows)
-    assert 240 < sum(report_card.limits(5).values()) <= 300
+    assert 240 < sum(one.limit for one in report_card.planned(5)) <= 300
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         report_card.steps(f"postgresql://me:{SECRET}@db.example/bench", 5)
 

@@ -51,8 +51,8 @@ class Outcome:
     ended: bool = False
 
 
-def limits(minutes: float) -> dict[str, float]:
-    """Seconds that each section may take, by its name; ParameterError unless `minutes` is in its
+def planned(minutes: float) -> list[Outcome]:
+    """The sections with the seconds that each may take; ParameterError unless `minutes` is in its
     range.
     """
     if not MINUTES[0] <= minutes <= MINUTES[1]:
@@ -61,9 +61,8 @@ def limits(minutes: float) -> dict[str, float]:
             f" {minutes:g} was given."
         )
     whole = sum(section.share for section in SECTIONS)
-    return {
-        section.name: 60 * minutes * (1 - SPARE) * section.share / whole for section in SECTIONS
-    }
+    seconds = 60 * minutes * (1 - SPARE)
+    return [Outcome(section, seconds * section.share / whole) for section in SECTIONS]
 
 
 def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -75,8 +74,6 @@ def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
     """Where the card would be made, and what each section would do, touch and take at most; nothing
     is touched, not even by a connection.
     """
-    seconds = limits(minutes)
-    planned = [Outcome(section, seconds[section.name]) for section in SECTIONS]
     rows = [
         {
             "section": one.section.title,
@@ -84,7 +81,7 @@ def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
             "what it touches": one.section.touches,
             "at most": f"{one.limit:.0f} s",
         }
-        for one in in_order(planned)
+        for one in in_order(planned(minutes))
     ]
     return place(server), rows
 
@@ -121,15 +118,14 @@ def write(
     mend: a schema that isn't there, a server that doesn't answer or lets us make no schema, a place
     that can't be written to.
     """
-    seconds = limits(minutes)
+    card = Card(schema, minutes, planned(minutes))
     for file in filter(None, (out, keep)):
         _writable(file)
     # what a section's end interrupts is told as that, and not by the driver with an address
     logging.getLogger("psycopg").setLevel(logging.ERROR)
-    card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
     try:
         with stoppable("the server to be as it was found"):
-            _make(card, server, out, keep, max(seconds.values()))
+            _make(card, server, out, keep)
     except KeyboardInterrupt as stop:
         kept = f"What was finished is in {out}. " if card.server else ""
         left = " ".join(getattr(stop, "__notes__", [])) or "The server is as it was found."
@@ -137,9 +133,10 @@ def write(
     return out
 
 
-def _make(card: Card, server: str, out: Path, keep: Path | None, longest: float) -> None:
+def _make(card: Card, server: str, out: Path, keep: Path | None) -> None:
     """Run the sections, and write the page whatever ends them."""
     started = time.monotonic()
+    longest = max(outcome.limit for outcome in card.outcomes)
     with _guest(server, longest, 60 * card.minutes) as guest:
         chapters = {outcome.section.chapter for outcome in card.outcomes}
         visits = {name: Visit(name, guest, card.schema) for name in sorted(chapters)}
