@@ -11,6 +11,7 @@ Chapters of the book lie in `pgrerun/chapters/`; `at` adds one that lies elsewhe
 
 import ast
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -434,3 +435,18 @@ def _typed(text: str) -> Any:
         except ValueError:
             pass
     return text
+
+
+def require_writable(out: Path, what: str) -> None:
+    """ParameterError, before anything is started, unless `what` can be put there in one step."""
+    folder, problem = out.absolute().parent, ""
+    if out.is_dir():
+        problem = "it is a folder"
+    elif not folder.is_dir():
+        problem = f"there is no folder {folder}"
+    elif not all(os.access(place, os.W_OK) for place in (folder, out) if place.exists()):
+        problem = "this account may not write there"
+    if problem:
+        raise ParameterError(
+            f"{what} can't be written to {out}: {problem}. Name another place with --out."
+        )

@@ -20,6 +20,7 @@ import psycopg
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.server import Borrowed, place
 from pgrerun.page import narrate
+from pgrerun.parameters import require_writable
 from pgrerun.record.database import NotMeasured
 from pgrerun.record.evidence import NoRows
 from pgrerun.record.statistics import TooFew
@@ -120,7 +121,7 @@ def write(
     """
     card = Card(schema, minutes, planned(minutes))
     for file in filter(None, (out, keep)):
-        _writable(file)
+        require_writable(file, "The page")
     # what a section's end interrupts is told as that, and not by the driver with an address
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     try:
@@ -239,21 +240,6 @@ def run_section(outcome: Outcome, visit: Visit, seconds: float) -> None:
     except psycopg.Error as error:  # the server's own word: a permission, a lock, a shutdown
         outcome.reason = f"The server refused: {' '.join(str(error).split())}"
     outcome.seconds, outcome.ended = time.monotonic() - started, visit.watchdog.ended
-
-
-def _writable(out: Path) -> None:
-    """ParameterError, before anything is asked of a server, unless the page can be written."""
-    folder, problem = out.absolute().parent, ""
-    if out.is_dir():
-        problem = "it is a folder"
-    elif not folder.is_dir():
-        problem = f"there is no folder {folder}"
-    elif not os.access(out if out.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
-        problem = "this account may not write there"
-    if problem:
-        raise ParameterError(
-            f"The page can't be written to {out}: {problem}. Name another place with --out."
-        )
 
 
 def _put(out: Path, text: str) -> None:

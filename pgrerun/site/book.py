@@ -39,6 +39,7 @@ from pgrerun.parameters import (
     info,
     modules,
     profile_values,
+    require_writable,
     unknown,
 )
 from pgrerun.progress import track
@@ -181,7 +182,7 @@ class Book:
         chapter = state.chapter
         run = name or os.environ.get(RUN_NAME) or state.parameters.profile
         if out is not None:
-            _require_writable(out)
+            require_writable(out, "The executed notebook")
         running = self.build / "running" / f"{chapter}.ipynb"
         environment = {RUN_NAME: name} if name else {}
         keep_address = keep_address or passwords.keeps_address()
@@ -669,19 +670,6 @@ def _kept_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
-
-
-def _require_writable(out: Path) -> None:
-    """ParameterError, before anything runs, unless an executed notebook can be written there."""
-    problem = ""
-    if out.is_dir():
-        problem = "it is a folder"
-    elif not out.parent.is_dir():
-        problem = f"there is no folder {out.parent}"
-    elif not os.access(out if out.exists() else out.parent, os.W_OK):
-        problem = "this account may not write there"
-    if problem:
-        raise ParameterError(f"The executed notebook can't be written to {out}: {problem}.")
 
 
 def server_version(parameters: ChapterParameters) -> str:
