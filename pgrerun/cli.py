@@ -7,7 +7,6 @@ option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 import errno
 import io
 import os
-import re
 import sys
 import tempfile
 import unicodedata
@@ -45,7 +44,6 @@ _PLACES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _SHOWN_REASONS = 4
 # Control, format (as those that turn the direction of a line), surrogates, line separators.
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 # Parameters that don't change what an observation is of.
 _BESIDE_THE_POINT = {"profile", "server", "programs", "pairs", "seed"}
 
@@ -311,12 +309,14 @@ def _run_only(book: Book, states: Sequence[State], only: str, name: str) -> None
 
 def _check_name(name: str, replace: bool) -> None:
     """Refuse the name of a run before anything is started for it."""
-    if name and not _RUN_NAME.fullmatch(name):
+    from pgrerun.record import runs, schema
+
+    if name and not schema.is_name(name):
         raise ParameterError(
             "A run's name is made of letters, digits, - and _, begins with a letter or a digit, and"
             f" is at most a hundred characters long; {name[:120]!r} is not."
         )
-    if re.fullmatch(rf"{PUBLISHED}(-[2-9])?", name) and not replace:
+    if runs.is_published(name) and not replace:
         raise ParameterError(
             "A published run is committed and stands beside every other. Give this run another"
             " name, or say --replace to put it in that one's place."
