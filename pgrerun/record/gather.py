@@ -119,6 +119,10 @@ class _Read:
     unanswered: int
 
 
+_Newest = dict[tuple[Any, ...], dict[str, _Read]]
+"""The records that count of a machine and chapter, by the published run, "" for any other."""
+
+
 def gather(given: Sequence[str], scratch: Path) -> Gathered:
     """Read all records below the sources in `given` (see `sources`).
 
@@ -126,10 +130,14 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
     """
     for source in given:
         sources.check(source)
-    gathering = _Gathering()
+    found, newest = Gathered(), _Newest()
     for outcome in track(_outcomes(sources.find(given, scratch)), "reading records"):
-        gathering.add(outcome)
-    return gathering.finished()
+        if isinstance(outcome, Refused):
+            found.refused.append(f"{outcome.words}: {outcome.reason}")
+        else:
+            found.records += 1
+            _keep(outcome, newest)
+    return _together(found, newest)
 
 
 # ---- reading, in as many processes as there are processors
@@ -258,65 +266,59 @@ def release(version: str) -> str:
 # ---- putting together
 
 
-class _Gathering:
-    def __init__(self) -> None:
-        self._found = Gathered()
-        self._newest: dict[tuple[Any, ...], dict[str, _Read]] = {}
+def _keep(outcome: _Read, newest: _Newest) -> None:
+    """Count a record, unless there is a newer one in its place."""
+    # the published runs count together, any others of one machine by the newest alone
+    run = outcome.run if runs.is_published(outcome.run) else ""
+    kept = newest.setdefault((*outcome.machine, outcome.chapter), {})
+    # of two of one second always the same one, in whatever order they came
+    if run not in kept or _age(kept[run]) < _age(outcome):
+        kept[run] = outcome
 
-    def add(self, outcome: _Read | Refused) -> None:
-        if isinstance(outcome, Refused):
-            self._found.refused.append(f"{outcome.words}: {outcome.reason}")
-            return
-        self._found.records += 1
-        # the published runs count together, any others of one machine by the newest alone
-        run = outcome.run if runs.is_published(outcome.run) else ""
-        kept = self._newest.setdefault((*outcome.machine, outcome.chapter), {})
-        # of two of one second always the same one, in whatever order they came
-        if run not in kept or _age(kept[run]) < _age(outcome):
-            kept[run] = outcome
 
-    def finished(self) -> Gathered:
-        found = self._found
-        found.refused.sort()
-        if not self._newest:
-            reasons = "; ".join(found.refused[:3])
-            raise RecordError(
-                f"No record could be read{f': {reasons}' if reasons else ''}. A record is a folder"
-                " with environment.json, verdicts.json and a Parquet file for each experiment, as"
-                " pgrerun run leaves it in data/runs."
-            )
-        by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
-        for key in sorted(self._newest, key=repr):
-            by_machine.setdefault(key[:-1], []).append(_counting(self._newest[key]))
-        words: list[dict[str, str]] = [{} for _ in by_machine]
-        for given, many in zip(words, by_machine.values()):
-            for several in many:
-                given |= self._together(several)
-        records = [[one for several in many for one in several] for many in by_machine.values()]
-        found.machines = [_machine(key, many) for key, many in zip(by_machine, records)]
-        found.vocabulary = sorted({word for given in words for word in given.values()})
-        place = {word: number for number, word in enumerate(found.vocabulary)}
-        judged = {claim for given in words for claim in given}
-        found.words = {
-            claim: [place[given[claim]] if claim in given else None for given in words]
-            for claim in claims.ledger()
-            if claim in judged
-        }
-        found.superseded = found.records - sum(map(len, records))
-        found.observations = sum(one.rows for many in records for one in many)
-        found.unanswered = sum(one.unanswered for many in records for one in many)
-        return found
+def _together(found: Gathered, newest: _Newest) -> Gathered:
+    """What was found, with what the records that count say together."""
+    found.refused.sort()
+    if not newest:
+        reasons = "; ".join(found.refused[:3])
+        raise RecordError(
+            f"No record could be read{f': {reasons}' if reasons else ''}. A record is a folder"
+            " with environment.json, verdicts.json and a Parquet file for each experiment, as"
+            " pgrerun run leaves it in data/runs."
+        )
+    by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
+    for key in sorted(newest, key=repr):
+        by_machine.setdefault(key[:-1], []).append(_counting(newest[key]))
+    words: list[dict[str, str]] = [{} for _ in by_machine]
+    for given, many in zip(words, by_machine.values()):
+        for several in many:
+            given |= _said_by(several, found.differing)
+    records = [[one for several in many for one in several] for many in by_machine.values()]
+    found.machines = [_machine(key, many) for key, many in zip(by_machine, records)]
+    found.vocabulary = sorted({word for given in words for word in given.values()})
+    place = {word: number for number, word in enumerate(found.vocabulary)}
+    judged = {claim for given in words for claim in given}
+    found.words = {
+        claim: [place[given[claim]] if claim in given else None for given in words]
+        for claim in claims.ledger()
+        if claim in judged
+    }
+    found.superseded = found.records - sum(map(len, records))
+    found.observations = sum(one.rows for many in records for one in many)
+    found.unanswered = sum(one.unanswered for many in records for one in many)
+    return found
 
-    def _together(self, several: list[_Read]) -> dict[str, str]:
-        """The words that records of one machine and chapter give together, by claim."""
-        first, *others = several
-        given = dict(first.words)
-        for claim in given if others else ():
-            said = [one.words[claim] for one in several if claim in one.words]
-            if len(said) == len(several) and len(set(said)) > 1:
-                given[claim] = str(Verdict.INCONCLUSIVE)
-                self._found.differing.setdefault(claim, []).append(agreement.differing(said))
-        return given
+
+def _said_by(several: list[_Read], differing: dict[str, list[str]]) -> dict[str, str]:
+    """The words that records of one machine and chapter give together, by claim."""
+    first, *others = several
+    given = dict(first.words)
+    for claim in given if others else ():
+        said = [one.words[claim] for one in several if claim in one.words]
+        if len(said) == len(several) and len(set(said)) > 1:
+            given[claim] = str(Verdict.INCONCLUSIVE)
+            differing.setdefault(claim, []).append(agreement.differing(said))
+    return given
 
 
 def _counting(kept: dict[str, _Read]) -> list[_Read]:
