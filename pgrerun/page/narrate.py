@@ -27,13 +27,10 @@ from pgrerun.record.verdicts import STALE, Judgement, Part, Verdict, reached
 
 
 class Sentence(str):
-    """Prose that Jupyter shows as Markdown; several are joined with a space by `+`."""
+    """Prose that Jupyter shows as Markdown."""
 
     def _repr_markdown_(self) -> str:
         return str(self)
-
-    def __add__(self, other: str) -> "Sentence":
-        return Sentence(f"{self!s} {other!s}")
 
 
 # ---- numbers

@@ -387,13 +387,12 @@ def group_commit(visit: Visit) -> list[Piece]:
                 f"commits.tps[clients = {most}] / commits.tps[clients = 1]",
             )
         )
+        those = narrate.count(most, "client")
+        gained = narrate.ratio_sentence(gain, "throughput of single inserts", those, "one")
         return [
             Sentence(
                 f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
-                f" {narrate.interval(many)} with {narrate.count(most, 'client')}."
-            )
-            + narrate.ratio_sentence(
-                gain, "throughput of single inserts", narrate.count(most, "client"), "one"
+                f" {narrate.interval(many)} with {those}. {gained}"
             ),
             _waits_for_nothing(visit),
             Sentence(
