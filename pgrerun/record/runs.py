@@ -541,16 +541,14 @@ class Record:
     """A finished run, of one chapter or of several.
 
     `tables` are the rows of each experiment, by chapter and experiment, and `about` is what
-    `Run.complete` was told of it. `environments` and `keys` hold one entry per chapter; `parts` are
-    what was read of each.
+    `Run.complete` was told of it. `environments` hold one entry per chapter; `parts` are what was
+    read of each.
     """
 
     name: str
-    path: Path
     parts: Sequence[reader.Part]
     verdicts: list[dict[str, Any]]
     environments: dict[str, dict[str, Any]]
-    keys: dict[str, str]
     started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
     finished: str = ""  # of the chapter that was finished last
     given: Mapping[str, list[str]] = field(default_factory=dict)  # words of several runs, by claim
@@ -637,11 +635,9 @@ def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
     parts = [reader.read(part) for part in folders]
     return Record(
         name=parts[0].head.run,
-        path=place if len(parts) > 1 else folders[0],
         parts=parts,
         verdicts=[verdict for part in parts for verdict in part.verdicts],
         environments={part.head.chapter: part.head.environment for part in parts},
-        keys={part.head.chapter: part.head.key for part in parts},
         tables={part.head.chapter: part.tables for part in parts},
         about={part.head.chapter: part.head.tables for part in parts},
         started=min(part.head.started_at for part in parts),

@@ -131,9 +131,6 @@ class Sample:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return np.asarray(self.values, dtype=float)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def combined(self, other: "Sample | float", how: Callable[[Any, Any], Any]) -> "Sample":
         """`how` of each block's two values, or of each value and a number."""
         if not isinstance(other, Sample):

@@ -48,11 +48,9 @@ def load(file: Path) -> runs.Record:
     chapter, units = kept["chapter"], kept["units"]
     return runs.Record(
         name="sample",
-        path=file,
         parts=[],
         verdicts=kept["verdicts"],
         environments={chapter: kept["environment"]},
-        keys={},
         started=kept["started"],
         finished=kept["finished"],
         tables={chapter: {one: rows.frame(kept["rows"][one], units[one]) for one in units}},
