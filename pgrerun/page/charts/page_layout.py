@@ -8,7 +8,6 @@ import pandas as pd
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, Figure, Words, figure_of
 
-
 # By the state of a line pointer, and for a normal one whether its tuple is the current version.
 _WHAT = {
     "normal": "current version",
