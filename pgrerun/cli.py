@@ -7,7 +7,6 @@ option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 import errno
 import io
 import os
-import re
 import sys
 import tempfile
 import unicodedata
@@ -40,13 +39,11 @@ app = typer.Typer(
 releases = typer.Typer(help="List, fetch, register and remove other releases of PostgreSQL.")
 app.add_typer(releases, name="releases")
 
-_NO_PATH = Path()
 # What is wrong with a place that the reader chose, and not with us.
 _PLACES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _SHOWN_REASONS = 4
 # Control, format (as those that turn the direction of a line), surrogates, line separators.
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 # Parameters that don't change what an observation is of.
 _BESIDE_THE_POINT = {"profile", "server", "programs", "pairs", "seed"}
 
@@ -186,9 +183,9 @@ def run(
     p: Assignments = None,
     server: Server = "",
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book."),
-    ] = _NO_PATH,
+    ] = None,
     only: Annotated[
         str,
         typer.Option(metavar="EXPERIMENT", help="One experiment, and what it goes on from."),
@@ -213,7 +210,7 @@ def run(
         raise ParameterError(
             f"Name one chapter or say --all. There are: {', '.join(book.chapters())}."
         )
-    if all and out != _NO_PATH:
+    if all and out:
         raise ParameterError(
             "--out names one notebook, so it goes with one chapter and not with --all."
         )
@@ -227,12 +224,11 @@ def run(
     if programs and not fetched.is_named(programs):  # the notebook runs in another folder
         given["programs"] = os.path.abspath(os.path.expanduser(programs))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
-    where = None if out == _NO_PATH else out.resolve()
     if only:
         _run_only(book, states, only, name)
         return
     for state in states:
-        _run(book, state, out=where, name=name, keep_address=keep_address)
+        _run(book, state, out=out and out.resolve(), name=name, keep_address=keep_address)
         _tell_verdicts(name or state.parameters.profile, state.chapter)
 
 
@@ -313,12 +309,14 @@ def _run_only(book: Book, states: Sequence[State], only: str, name: str) -> None
 
 def _check_name(name: str, replace: bool) -> None:
     """Refuse the name of a run before anything is started for it."""
-    if name and not _RUN_NAME.fullmatch(name):
+    from pgrerun.record import runs, schema
+
+    if name and not schema.is_name(name):
         raise ParameterError(
             "A run's name is made of letters, digits, - and _, begins with a letter or a digit, and"
             f" is at most a hundred characters long; {name[:120]!r} is not."
         )
-    if re.fullmatch(rf"{PUBLISHED}(-[2-9])?", name) and not replace:
+    if runs.is_published(name) and not replace:
         raise ParameterError(
             "A published run is committed and stands beside every other. Give this run another"
             " name, or say --replace to put it in that one's place."
@@ -477,7 +475,7 @@ def status() -> None:
         else:
             _tell(f"{chapter}: up to date, profile {state.parameters.profile}.")
         for stopped in ours.stopped(chapter):
-            _tell(f"  {stopped.sentence()}")
+            _tell(f"  {stopped}")
     reasons = ours.site_reasons()
     _tell(
         f"site: out of date ({_because(reasons, shown=100)})." if reasons else "site: up to date."
@@ -519,8 +517,9 @@ def report_card(
         float, typer.Option(help="At most so long in all; each section has its share.")
     ] = 5.0,
     keep: Annotated[
-        Path, typer.Option(metavar="PATH", help="Also keep what was measured, as lines of JSON.")
-    ] = _NO_PATH,
+        Path | None,
+        typer.Option(metavar="PATH", help="Also keep what was measured, as lines of JSON."),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -544,8 +543,7 @@ def report_card(
         if seen.obstacles:
             raise ServerError(f"The card would be refused. {' '.join(seen.obstacles)}")
     else:
-        where = None if keep == _NO_PATH else keep
-        _tell(f"The report card is in {card.write(server, schema, minutes, out, where)}")
+        _tell(f"The report card is in {card.write(server, schema, minutes, out, keep)}")
 
 
 # ---- looking
@@ -613,7 +611,6 @@ def compare(
         )
     changed = (
         runs.verdict_changes(ours, theirs, agreement.word)
-        .drop(columns="environment")
         .assign(
             a=lambda rows: [_beside_word(ours, claim, a) for claim, a in rows["a"].items()],
             b=lambda rows: [_beside_word(theirs, claim, b) for claim, b in rows["b"].items()],
@@ -629,8 +626,15 @@ _MOST = 100  # numbers of two runs that a terminal shows
 
 
 def _numbers(sides: Any, mine: str, published: str) -> None:
-    """Show the numbers of two runs side by side, of many those that lie farthest apart."""
-    shown = _farthest(sides)
+    """Show the numbers of two runs side by side, of many those that lie farthest apart.
+
+    They stay in their order; those that are surely apart come first.
+    """
+    import numpy as np
+
+    apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
+    order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
+    shown = sides.loc[order.index[:_MOST].sort_values()]
     named = shown.rename(columns={"a": mine, "b": published})
     _frame(named, f"{mine} and {published} have observed nothing in common.")
     if len(shown) < len(sides):
@@ -639,15 +643,6 @@ def _numbers(sides: Any, mine: str, published: str) -> None:
             f" both runs have, {int((sides['a'] == sides['b']).sum())} of which are the same;"
             " pgrerun query shows any of them."
         )
-
-
-def _farthest(sides: Any) -> Any:
-    """The numbers of two runs that lie farthest apart, in their order; first those surely apart."""
-    import numpy as np
-
-    apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
-    order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
-    return sides.loc[order.index[:_MOST].sort_values()]
 
 
 def _beside_word(record: Any, claim: Any, word: str) -> str:

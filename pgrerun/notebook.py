@@ -32,7 +32,7 @@ from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, ParameterError, RerunError
 from pgrerun.lab import statement_log, statements
 from pgrerun.lab.instruments import machine
-from pgrerun.lab.server import Server, fetched, open_server, sweep
+from pgrerun.lab.server import fetched, open_server, sweep
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.lab.testbed import Experiment, Testbed, assignments, collected, experiments_of
 from pgrerun.page import charts, declared, narrate, provenance, shown
@@ -115,7 +115,6 @@ class Notebook:
         name: str,
         given: parameters.ChapterParameters,
         *,
-        guest: Server | None = None,
         records: Path | None = None,
         ledger: Path = claims.LEDGER,
         module: ModuleType | None = None,
@@ -123,10 +122,9 @@ class Notebook:
     ):
         """Open the run record and sweep up what killed runs left.
 
-        `guest` is somebody's server that the caller has opened and will close, in place of the one
-        that `given` names; `records` the folder of the run record, if it isn't to stand among the
-        reader's; `ledger` the file with the chapter's claims, `module` its experiments; `record`
-        the folder of the finished record that is shown instead of measuring.
+        `records` is the folder of the run record, if it isn't to stand among the reader's; `ledger`
+        the file with the chapter's claims, `module` its experiments; `record` the folder of the
+        finished record that is shown instead of measuring.
         """
         self.name, self.parameters = name, given
         self.folder = parameters.folder(name)
@@ -141,7 +139,7 @@ class Notebook:
         self._rules_then: dict[str, str] = {}  # digests as of when the rows were measured
         self._replayed = self._read(record or os.environ.get(RECORD, ""))
         if self._replayed is None:
-            self._open_run(guest, records)
+            self._open_run(records)
         self.evidence = self._new_judge(None if self._replayed else self.record)
         if name in runs.chapters(runs.PUBLISHED):
             self.database.add_published([name])
@@ -161,18 +159,15 @@ class Notebook:
                 self.aside[experiment] = CannotMeasure(about["capability"], about["reason"])
         return found
 
-    def _open_run(self, guest: Server | None, records: Path | None) -> None:
+    def _open_run(self, records: Path | None) -> None:
         sweep()
         self.programs = fetched.chosen(self.parameters.programs)
-        own = None
-        if self.parameters.server and not guest:
-            own = open_server(self.parameters.server, self.programs)
-        self._own_guest = own
+        server = self.parameters.server
         run = os.environ.get("PGRERUN_RUN") or self.parameters.profile
         self.bed = Testbed(
             self.parameters,
             self.programs,
-            guest or own,
+            open_server(server, self.programs) if server else None,
             rows=lambda experiment: self.record.rows(experiment),
             settled=self._settled,
             looks=sequential.looks,
@@ -284,11 +279,6 @@ class Notebook:
             about = None
             self.record.keep_rows(name, [])
         if about is None:
-            if not self._asked_for(name):
-                self.aside[name] = CannotMeasure(
-                    "a run of the whole chapter", "another experiment was asked for alone"
-                )
-                return
             for before in wanted.after:
                 if before not in self.database.experiments() | set(self.aside):
                     self._measure(self._experiment(before), {})
@@ -299,12 +289,6 @@ class Notebook:
             return
         found = rows.frame(self.record.rows(name), wanted.units)
         self.database.add("run", self.name, name, found, wanted.units)
-
-    def _asked_for(self, name: str) -> bool:
-        """Whether all were asked for, this one, or one that goes on from it."""
-        asked = [one for one in os.environ.get(parameters.ONLY, "").split(",") if one]
-        following = [one.name for one in self.experiments.values() if name in one.after]
-        return not asked or name in asked or any(map(self._asked_for, following))
 
     def _measured(self, wanted: Experiment, arguments: dict[str, Any]) -> dict[str, Any]:
         """Measure what is missing of an experiment and keep it; what is told of it."""
@@ -413,23 +397,14 @@ class Notebook:
         The rows are this run's or, where it has none, the published run's.
         """
         try:
-            found = [self._latest(query) for query in queries]
+            found = [self.database.latest(query) for query in queries]
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
         drawn = function(*(frame for frame, _ in found), **given)
-        said = dict.fromkeys([drawn.caption, *(whose for _, whose in found if whose)])
-        return replace(drawn, caption=" ".join(said))
-
-    def _latest(self, query: str) -> tuple[pd.DataFrame, str]:
-        """The rows of a query, and whose they are where they aren't this run's."""
-        try:
-            return self.database.query(query), ""
-        except NotMeasured as missing:
-            try:
-                return self.database.query(query, runs.PUBLISHED), AS_PUBLISHED
-            except NotMeasured:
-                raise missing from None
+        if not any(published for _, published in found):
+            return drawn
+        return replace(drawn, caption=f"{drawn.caption} {AS_PUBLISHED}")
 
     def table(self, query: str, caption: str) -> Table | None:
         """The rows of a query over this chapter's experiments and what is printed.
@@ -438,13 +413,13 @@ class Notebook:
         """
         text = query if " " in query.strip() else self._statements.source(query)
         try:
-            found, whose = self._latest(text)
+            found, published = self.database.latest(text)
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
         if found.empty:
             display(narrate.none(caption))
-        return table(found, f"{caption.rstrip('.')}. {whose}" if whose else caption)
+        return table(found, f"{caption.rstrip('.')}. {AS_PUBLISHED}" if published else caption)
 
     def _say_missing(self, missing: NotMeasured) -> None:
         reason = self.aside.get(missing.table, CannotMeasure(missing.table, str(missing)))
@@ -618,8 +593,6 @@ class Notebook:
         if self._replayed is not None:
             return
         try:
-            for claim in self.evidence.unjudged() if os.environ.get(parameters.ONLY) else ():
-                self.judge(claim)
             self.evidence.close()
             self.record.environment["settings"] = self._settings()
             self.record.close()

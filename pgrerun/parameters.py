@@ -11,6 +11,7 @@ Chapters of the book lie in `pgrerun/chapters/`; `at` adds one that lies elsewhe
 
 import ast
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -32,8 +33,6 @@ from pgrerun.lab.server import fetched, passwords
 
 PROFILES = ("ci", "laptop", "overnight")
 FOLDER = Path(__file__).parent / "chapters"
-ONLY = "PGRERUN_ONLY"
-"""The environment's variable that names the experiments to attempt, where not all are."""
 _FILE = "chapter.toml"
 
 _NOT_OURS = {
@@ -69,7 +68,10 @@ def _chosen(programs: str) -> str:
             "programs must be a folder with PostgreSQL's programs; for a server's URL use server"
         )
     if fetched.is_named(programs):
-        _require_here(programs)
+        try:
+            fetched.chosen(programs)
+        except (ParameterError, FetchError, ServerError) as error:
+            raise ValueError(f"programs: {str(error).rstrip('.')}") from None
         return programs
     try:
         known = not programs or Path(programs).expanduser().is_dir()
@@ -82,13 +84,6 @@ def _chosen(programs: str) -> str:
             f" {programs[:200]!r} is none"
         )
     return programs
-
-
-def _require_here(name: str) -> None:
-    try:
-        fetched.chosen(name)
-    except (ParameterError, FetchError, ServerError) as error:
-        raise ValueError(f"programs: {str(error).rstrip('.')}") from None
 
 
 class ChapterParameters(BaseModel):
@@ -231,7 +226,8 @@ def info(chapter: str) -> Info:
     file = folder(chapter) / _FILE
     try:
         found = Info.model_validate(tomllib.loads(file.read_text("utf-8")))
-        for name, values in {"minutes": found.minutes, **_profiles(found)}.items():
+        own = {f"parameters.{name}": one.profiles for name, one in found.parameters.items()}
+        for name, values in {"minutes": found.minutes, **own}.items():
             if set(values) != set(PROFILES):
                 raise ValueError(f"{name} needs a value for each of {', '.join(PROFILES)}")
         for name, parameter in found.parameters.items():
@@ -243,10 +239,6 @@ def info(chapter: str) -> Info:
     except (OSError, ValueError) as error:
         raise BookError(f"{file} can't be used: {error}") from None
     return found
-
-
-def _profiles(found: Info) -> dict[str, dict[str, Any]]:
-    return {f"parameters.{name}": one.profiles for name, one in found.parameters.items()}
 
 
 def unknown(word: object, words: Sequence[str]) -> str:
@@ -443,3 +435,18 @@ def _typed(text: str) -> Any:
         except ValueError:
             pass
     return text
+
+
+def require_writable(out: Path, what: str) -> None:
+    """ParameterError, before anything is started, unless `what` can be put there in one step."""
+    folder, problem = out.absolute().parent, ""
+    if out.is_dir():
+        problem = "it is a folder"
+    elif not folder.is_dir():
+        problem = f"there is no folder {folder}"
+    elif not all(os.access(place, os.W_OK) for place in (folder, out) if place.exists()):
+        problem = "this account may not write there"
+    if problem:
+        raise ParameterError(
+            f"{what} can't be written to {out}: {problem}. Name another place with --out."
+        )

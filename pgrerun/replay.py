@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Lock
 from pathlib import Path
@@ -28,25 +27,16 @@ from pgrerun.lab.server import Cluster, fetched, private
 from pgrerun.notebook import Notebook
 
 
-@dataclass(frozen=True)
-class Done:
-    """What became of a claim: the judgement as the run record keeps it, and what it took.
-
-    `seconds` are those since the claim judged before, so that a sum of several is what
-    all of them took.
-    """
-
-    verdict: Mapping[str, Any]
-    seconds: float
-
-
 def judged(
     chapter: str,
     claims: Collection[str],
     given: Mapping[str, Any],
     records: Path,
-) -> Iterator[Done]:
+) -> Iterator[dict[str, Any]]:
     """Judge claims of one chapter with these parameters; each as soon as it is.
+
+    Of each the `verdict` as the run record keeps it, and the `seconds` since the claim judged
+    before, so that a sum of several is what all of them took.
 
     `given` are parameters that differ from those of profile ci, such as `programs`; `records` is a
     folder for the run record, which is of no use afterwards. Only the experiments run whose rows
@@ -60,7 +50,8 @@ def judged(
             began = time.monotonic()
             with contextlib.redirect_stdout(io.StringIO()):
                 opened.run_for(claim)
-            yield Done(opened.judge(claim).as_dict(), time.monotonic() - began)
+            verdict = opened.judge(claim).as_dict()
+            yield {"verdict": verdict, "seconds": time.monotonic() - began}
     finally:
         opened.leave()
 
@@ -112,7 +103,7 @@ def _judge(lock: Lock, name: str, chapter: str, request: Mapping[str, Any]) -> N
     try:
         with tempfile.TemporaryDirectory(prefix="pgrerun-replay-") as records:
             for done in judged(chapter, wanted["claims"], given, Path(records)):
-                _tell(lock, name, {"verdict": done.verdict, "seconds": done.seconds})
+                _tell(lock, name, done)
     except Exception as error:  # of one chapter; the others go on
         _tell(lock, name, _failed(chapter, f"{type(error).__name__}: {error}"))
     finally:

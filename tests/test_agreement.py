@@ -102,7 +102,7 @@ def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
         marked = [
             chapter
             for chapter in runs.chapters(name)
-            for file in runs.load(name, chapter).path.glob("*.parquet")
+            for file in (runs.folder(name) / chapter).glob("*.parquet")
             if file.name != runs.OBSERVATIONS
             for _ in duckdb.sql(
                 f"FROM '{file}' AS o WHERE other_load > 0.1 AND coalesce(disturbed, '') = ''"

@@ -343,14 +343,6 @@ def test_what_the_gate_refuses_is_not_published(book, gates):
     assert not book.result("toy").exists() and book.state("toy").reasons == ["never run"]
 
 
-def test_one_experiment_alone_is_kept_without_cells_in_other_languages(book, gates, tmp_path):
-    gates.check_chapter = refuse  # a cell was not executed
-    written(book, "%%postquel\nretrieve (e.all)", "print(pairs)")
-    out = book.run(book.state("toy"), out=tmp_path / "one.ipynb", name="one", only=["toy.one"])
-    left_out, told = nbformat.read(out, as_version=4).cells[-2:]
-    assert left_out.execution_count is None and told.outputs
-
-
 DRIVER = """
 import sys
 from pathlib import Path

@@ -36,9 +36,7 @@ def executed():
     )
     words = charts.Words("How much?", "So much.", "much", "One and a half, and two.")
     figure = charts.compare(frame, words, charts.Axis("time", "s"))
-    plain = charts.mimebundle(
-        alt.Chart(frame).mark_point().properties(description="A chart of a reader's own.").to_dict()
-    )
+    plain = {charts.VEGALITE_MIME: alt.Chart(frame).mark_point().to_dict()}
     bundle = figure._repr_mimebundle_()
     # as it comes back from a file
     return nbformat.reads(

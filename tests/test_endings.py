@@ -31,7 +31,7 @@ from pgrerun.chapters.measuring.experiments import over_time
 from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.lab.disk import Disk
-from pgrerun.lab.server import Borrowed, passwords, sweep
+from pgrerun.lab.server import passwords, sweep
 from pgrerun.lab.server.processes import await_end
 from pgrerun.lab.testbed import Testbed, experiment
 from pgrerun.notebook import Notebook, commit
@@ -164,19 +164,6 @@ def everything_said_of(url: str, monkeypatch) -> str:
         shown += [chapter.provenance()._repr_html_(), chapter.summary()._repr_html_()]
         chapter.close()
     return "".join(map(str, shown))
-
-
-def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_elsewhere(
-    borrowed_url, tmp_path, records
-):
-    with Borrowed(borrowed_url) as guest:
-        given = chapter_parameters(CHAPTER, {})
-        chapter = Notebook(CHAPTER, given, guest=guest, records=tmp_path / "apart")
-        assert chapter.bed.borrowed and chapter.bed.server is guest
-        chapter.record.close()
-        guest.connect().close()
-    assert not records.exists()
-    assert [path.name for path in (tmp_path / "apart" / "ci").iterdir()] == [CHAPTER]
 
 
 # ---- a run that is killed

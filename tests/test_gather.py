@@ -334,7 +334,6 @@ def test_a_machine_that_says_nothing_of_use_is_still_a_machine(few, scratch, cas
 
 
 def test_what_read_takes_read_many_takes_and_the_other_way_round(few):
-    """Also where the one query for all sees something that makes it look again."""
     long("SELECT * REPLACE ('µ' || chr(27) AS unit) FROM o")(few / "0000" / "uuid_keys")
     long("""SELECT * REPLACE ('{"disturbed": "x"}' AS flags) FROM o""")(few / "0001" / "uuid_keys")
     marked = "SELECT * REPLACE ('inf'::DOUBLE AS wal_per_key, 'x' || chr(27) AS disturbed) FROM o"

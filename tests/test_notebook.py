@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import shlex
 
@@ -140,21 +139,12 @@ def test_unknown_names_are_refused_with_the_nearest(records, ask, told):
     chapter.leave()
 
 
-def test_only_what_is_asked_for_is_measured(records, monkeypatch):
-    monkeypatch.setitem(os.environ, parameters.ONLY, "another")
-    chapter = opened()
-    chapter.run("insert")
-    chapter.close()
-    assert "insert" not in runs.load("ci", CHAPTER).tables[CHAPTER]
-
-
-def test_what_an_experiment_goes_on_from_is_measured_before_it(records, monkeypatch):
+def test_what_an_experiment_goes_on_from_is_measured_before_it(records):
     @experiment(units={"double": ""}, after=["insert"])
     def doubled(bed):
         for row in bed.rows_of("insert"):
             yield {"keys": row["keys"], "block": row["block"], "double": 2 * row["index_pages"]}
 
-    monkeypatch.setitem(os.environ, parameters.ONLY, "doubled")
     chapter = opened()
     chapter.experiments = {**chapter.experiments, "doubled": doubled}
     chapter.record.append("doubled", {"keys": "left by a killed run", "block": 0, "double": 1})

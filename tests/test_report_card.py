@@ -153,7 +153,8 @@ def test_the_sentences_name_what_keeps_a_server_from_the_better_way(guest, secti
 
 
 def _told(section, server, schema="theirs"):
-    seen = visit.Visit("scalability", server, schema, Watchdog(60))
+    seen = visit.Visit("scalability", server, schema)
+    seen.watchdog = Watchdog(60)
     with seen.watchdog.watching():
         return " ".join(piece for piece in section(seen) if isinstance(piece, str))
 
@@ -237,7 +238,7 @@ def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
     def halves(bed):
         yield from bed.compare(measure, {"variant": ["one", "other"]}, warmup=0)
 
-    seen = visit.Visit("tp1", guest, "public", Watchdog(60))
+    seen = visit.Visit("tp1", guest, "public")
     with pytest.raises(TimeIsUp):
         seen.measure(halves)
     with seen.database() as found:
@@ -328,7 +329,7 @@ def test_a_section_that_got_too_few_rows_says_so(error):
         raise error
 
     outcome = report_card.Outcome(small_section(short), 60)
-    report_card.run_section(outcome, SimpleNamespace(of=lambda *given: None), 60)
+    report_card.run_section(outcome, SimpleNamespace(), 60)
     assert "too few numbers" in outcome.reason and not outcome.pieces
 
 
@@ -438,7 +439,7 @@ def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
     assert "db.example" in where and len(rows) == len(sections.SECTIONS) >= 7
     assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
     assert all(len(row["what it does"]) > 40 and row["what it touches"] for row in rows)
-    assert 240 < sum(report_card.limits(5).values()) <= 300
+    assert 240 < sum(one.limit for one in report_card.planned(5)) <= 300
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         report_card.steps(f"postgresql://me:{SECRET}@db.example/bench", 5)
 

@@ -100,10 +100,10 @@ MAY_USE |= {
     "site.durations": {"parameters", "record.printed", "site.scoreboard"},
     "site.contents": {"parameters", "record.printed"},
     "site.printing": set(),
-    "site.doctor": MEASURING,
+    "site.doctor": MEASURING | {"site.printing"},
     "site.excerpts": set(),
     "site.template": MEASURING,
-    "site.scaffold": {"parameters", "record.claims"},
+    "site.scaffold": {"parameters"},
     "site.scoreboard": set(RECORD)
     | {"page.charts", "page.markup", "page.narrate", "page.provenance", "parameters"},
     "site.layout": set(RECORD)
@@ -146,7 +146,7 @@ HOMES = {
     },
     "papermill": {"site.execution"},
     "typer": {"cli"},
-    "scipy": {"record.statistics", "lab.models"},
+    "scipy": {"record.statistics", "lab.models", "page.charts"},
 }
 
 

@@ -58,31 +58,6 @@ _PLACES = ("panel", "series", "label", "x", "part")
 Values = Callable[[str], Any]
 
 
-class AxisWords(BaseModel):
-    """What `charts.Axis` is made of."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    quantity: str = ""
-    unit: str = ""
-    log: bool = False
-    zero: bool = False
-    even: bool = False
-    years: bool = False
-
-    def axis(self) -> charts.Axis:
-        return charts.Axis(**self.model_dump())
-
-
-class ReferenceWords(BaseModel):
-    """What `charts.Reference` is made of."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    value: float
-    label: str = ""
-
-
 class Chart(BaseModel):
     """One entry of charts.toml; see the module's docstring."""
 
@@ -100,9 +75,9 @@ class Chart(BaseModel):
     shows: str = ""
     how: str = Field("", pattern="^[^{}]*$")  # the same for every run: values are shown, not told
     values: dict[str, str] = {}
-    axis: AxisWords
-    x_axis: AxisWords = AxisWords()
-    reference: ReferenceWords | None = None
+    axis: charts.Axis
+    x_axis: charts.Axis = charts.Axis()
+    reference: charts.Reference | None = None
     own_scales: bool = False
     joined: bool = False
     keyed: bool = False
@@ -126,17 +101,14 @@ class Chart(BaseModel):
             said(self.titles.get(chosen.replace(" ", "_"), ""), values) or self.question,
             " ".join(filter(None, [shows, self.how])) or self.question,
             self.name,
-            result=lambda _: "",
         )
-        axis, x_axis = self.axis.axis(), self.x_axis.axis()
-        reference = charts.Reference(**self.reference.model_dump()) if self.reference else None
         match self.form:
             case "compare":
                 return charts.compare(
                     frame,
                     words,
-                    axis,
-                    reference=reference,
+                    self.axis,
+                    reference=self.reference,
                     own_scales=self.own_scales,
                     joined=self.joined,
                 )
@@ -144,18 +116,19 @@ class Chart(BaseModel):
                 return charts.lines(
                     frame,
                     words,
-                    x_axis,
-                    axis,
+                    self.x_axis,
+                    self.axis,
                     own_scales=self.own_scales,
-                    reference=reference,
+                    reference=self.reference,
                     keyed=self.keyed,
                 )
             case "stacked":
-                return charts.stacked(_told_apart(frame), words, axis, reference=reference)
+                frame = _told_apart(frame)
+                return charts.stacked(frame, words, self.axis, reference=self.reference)
             case "scatter":
-                return charts.scatter(frame, words, x_axis, axis)
+                return charts.scatter(frame, words, self.x_axis, self.axis)
             case _:
-                return charts.observations(frame, words, axis)
+                return charts.observations(frame, words, self.axis)
 
     def frame(self, database: Database, seed: int = 0) -> pd.DataFrame:
         """The chart's rows of every provenance, with their intervals."""
@@ -165,23 +138,13 @@ class Chart(BaseModel):
         if self.query:
             parts += self._measured(database, seed)
         if self.simulated:
-            parts.append(self._summed(self._latest(database), "simulated", seed))
+            parts.append(self._summed(database.latest(self.simulated)[0], "simulated", seed))
         if self.query and not any(
             part["kind"].iloc[0] not in ("printed", "simulated") for part in parts if len(part)
         ):
             database.query(self.query)  # which says what is missing
         found = [part for part in parts if len(part)]
         return pd.concat(found, ignore_index=True)
-
-    def _latest(self, database: Database) -> pd.DataFrame:
-        """What was simulated in this run, or in the published one."""
-        try:
-            return database.query(self.simulated)
-        except NotMeasured as missing:
-            try:
-                return database.query(self.simulated, "published")
-            except NotMeasured:
-                raise missing from None
 
     def _measured(self, database: Database, seed: int) -> list[pd.DataFrame]:
         """The rows of the published run and of this one, those of a slowed disk apart."""
@@ -193,18 +156,14 @@ class Chart(BaseModel):
             except NotMeasured:
                 continue
             slow = any(
-                self._slowed(database, table, run) for table in database.tables_in(self.query)
+                len(database.query(f"FROM {table} WHERE disk <> '' LIMIT 1", run))
+                for table in database.tables_in(self.query)
             )
             if len(queried):
                 found.append((queried, on_slow_disk if slow else kind))
         if len(found) == 2 and _without_order(found[0][0]) == _without_order(found[1][0]):
             del found[0]  # the page of the published run itself
         return [self._summed(queried, kind, seed) for queried, kind in found]
-
-    @staticmethod
-    def _slowed(database: Database, table: str, run: str) -> bool:
-        found = database.query(f"SELECT count(*) FILTER (disk <> '') AS slow FROM {table}", run)
-        return bool(found["slow"].iloc[0])
 
     def _summed(self, queried: pd.DataFrame, kind: str, seed: int) -> pd.DataFrame:
         """Rows of one kind, with the median and its interval of what was repeated."""

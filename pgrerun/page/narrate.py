@@ -27,13 +27,10 @@ from pgrerun.record.verdicts import STALE, Judgement, Part, Verdict, reached
 
 
 class Sentence(str):
-    """Prose that Jupyter shows as Markdown; several are joined with a space by `+`."""
+    """Prose that Jupyter shows as Markdown."""
 
     def _repr_markdown_(self) -> str:
         return str(self)
-
-    def __add__(self, other: str) -> "Sentence":
-        return Sentence(f"{self!s} {other!s}")
 
 
 # ---- numbers
@@ -220,10 +217,6 @@ def _escape(text: str) -> str:
     return re.sub(r"([\\*_`$|\[\]])", r"\\\1", text).replace("<", "&lt;")
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def quantity(claim: Claim) -> str:
     """What a claim is about; of what would be gained without a cost, the cost's share."""
     return claim.as_share or claim.comparison
@@ -233,12 +226,6 @@ def _in_unit(claim: Claim, x: float) -> float:
     """A number of the claim's as a reader is told it: a share in percent."""
     share = 1 - 1 / x if claim.as_share else x
     return 100 * share if claim.unit == "%" else share
-
-
-def size(printed_size: Size) -> str:
-    """A printed number, or a printed range."""
-    low, high = printed_size
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
 def printed_value(claim: Claim) -> str:
@@ -270,8 +257,9 @@ def _shortened(digits: str) -> str:
 
 def claimed_size(claim: Claim, printed_size: Size) -> str:
     """A claim's printed number, or its range, in its unit."""
-    ends = sorted(_in_unit(claim, end) for end in printed_size)
-    return size(Size(*ends)) + _spaced(claim.unit)
+    low, high = sorted(_in_unit(claim, end) for end in printed_size)
+    said = number(low) if low == high else f"{number(low)} to {number(high)}"
+    return said + _spaced(claim.unit)
 
 
 def judged_size(claim: Claim, printed_size: Size) -> str:
@@ -335,11 +323,6 @@ def basis(j: Judgement) -> str:
 
 def _with_cautions(j: Judgement, words: str) -> str:
     return ", ".join([words, *_disks(j), *([STALE] if j.stale_rule else [])])
-
-
-def slowed(j: Judgement) -> list[str]:
-    """A word for a basis that is not the machine's own disk; none where it is."""
-    return ["slowed disk"] if _disks(j) else []
 
 
 def _disks(j: Judgement) -> list[str]:
@@ -427,7 +410,8 @@ def word(j: Judgement) -> str:
 
 def cautions(j: Judgement) -> list[str]:
     """What stands beside a word that isn't what it seems: a slowed disk, a rule that changed."""
-    return [*slowed(j), *([STALE] if j.stale_rule else [])]
+    disk = ["slowed disk"] if _disks(j) else []
+    return [*disk, *([STALE] if j.stale_rule else [])]
 
 
 def wanted(claim: Claim) -> str:
@@ -490,14 +474,13 @@ def _numbers(j: Judgement, told_as: Callable[..., str]) -> str:
         for name, part in j.parts.items()
         if isinstance(part.value, Interval | float | int) and not isinstance(part.value, bool)
     }
-    how = " (simulated)" if all(getattr(x, "simulated", False) for x in values.values()) else ""
     said = {name: told_as(*_as_told(j, name, value)) for name, value in values.items()}
     # a name that has a number itself is kept apart from what was found
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
     between = "; " if any("," in name for name in said) else ", "
     told = between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items())
     times = " times" if told and j.claim.relative_to else ""
-    return f"{told}{times}{how}"
+    return f"{told}{times}"
 
 
 def listed(told: Sequence[str]) -> str:
@@ -577,7 +560,7 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
         named = f"that {claim} doesn't hold" if denied else claim
         groups.setdefault(word, []).append(f"{named} ({found})" if found else named)
     said = "; ".join(f"{word}: {', '.join(claims)}" for word, claims in groups.items())
-    return Sentence(f"{_capital(said)}.")
+    return Sentence(f"{said[:1].upper()}{said[1:]}.")
 
 
 def _closing(j: Judgement) -> str:

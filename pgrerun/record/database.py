@@ -21,6 +21,8 @@ import pandas as pd
 from pgrerun.errors import BookError, ParameterError
 from pgrerun.record import claims, printed, rows, runs, verdicts
 
+RUN = "run"
+"""The schema of the run that is under way, or that is shown."""
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 _TYPES = {rows.TEXT: "string", rows.TRUTH: "boolean"}  # of metrics that are no numbers
 
@@ -36,12 +38,12 @@ class NotMeasured(Exception):
 class Database:
     """DuckDB in memory with the schemas above; a context manager.
 
-    `chapter` is the one whose experiments are called by their names alone, of the run `run`.
+    `chapter` is the one whose experiments are called by their names alone.
     """
 
-    def __init__(self, chapter: str = "", run: str = "run"):
+    def __init__(self, chapter: str = ""):
         self.connection = duckdb.connect()
-        self.chapter, self._run = chapter, run
+        self.chapter = chapter
         self._units: dict[tuple[str, str, str], Mapping[str, str]] = {}
         self._attached: set[str] = set()
         printed.load(self.connection)
@@ -50,12 +52,12 @@ class Database:
             "CREATE TABLE claims.verdicts (run text, chapter text, claim text, verdict text,"
             " basis text, evidence text)"
         )
-        for name in ("run", *map(schema_of, runs.published())):
+        for name in (RUN, *map(schema_of, runs.published())):
             self._attach(name)
         # nothing in a query may read or write files: a stranger's record is data
         self.connection.execute("SET enable_external_access = false")
         if chapter:
-            self._schema(run, chapter)
+            self._schema(RUN, chapter)
 
     def __enter__(self) -> "Database":
         return self
@@ -128,13 +130,12 @@ class Database:
 
     # ---- asking
 
-    def query(self, text: str, run: str = "") -> pd.DataFrame:
+    def query(self, text: str, run: str = RUN) -> pd.DataFrame:
         """The rows of a query, whose bare tables are the chapter's experiments of `run`.
 
         NotMeasured where there is no such experiment, or where another run than this one was
         measured when it had other columns; ParameterError for what can't be answered.
         """
-        run = run or self._run
         if self.chapter:
             self._schema(run, self.chapter)
             self.connection.execute(f"USE {run}.{self.chapter}")
@@ -146,10 +147,22 @@ class Database:
             return self.connection.execute(text).df()
         except duckdb.Error as error:
             # A run beside the published one of an older commit would end at its first chart.
-            if isinstance(error, duckdb.BinderException) and self.chapter and run != self._run:
+            if isinstance(error, duckdb.BinderException) and self.chapter and run != RUN:
                 why = f" for this query: {_explained(error)}"
                 raise NotMeasured(", ".join(sorted(asked)), f"The run {run!r}", why) from None
             raise ParameterError(_explained(error)) from None
+
+    def latest(self, text: str) -> tuple[pd.DataFrame, bool]:
+        """The rows of a query over this run or, where that has none, over the published one; and
+        whether they are the published one's.
+        """
+        try:
+            return self.query(text), False
+        except NotMeasured as missing:
+            try:
+                return self.query(text, runs.PUBLISHED), True
+            except NotMeasured:
+                raise missing from None
 
     def tables_in(self, text: str) -> set[str]:
         """The experiments that a query names without a schema; BookError if it can't be read."""
@@ -162,49 +175,44 @@ class Database:
         _collect(parsed, named, own)
         return {name.removesuffix("_all") for name in named - own}
 
-    def experiments(self, run: str = "") -> set[str]:
+    def experiments(self, run: str = RUN) -> set[str]:
         """The chapter's experiments of which a run has rows."""
-        run = run or self._run
         return {name for r, c, name in self._units if (r, c) == (run, self.chapter)}
 
-    def units(self, experiment: str, run: str = "") -> Mapping[str, str]:
+    def units(self, experiment: str) -> Mapping[str, str]:
         """The units of an experiment's metrics."""
-        return self._units.get((run or self._run, self.chapter, experiment), {})
+        return self._units.get((RUN, self.chapter, experiment), {})
 
-    def metric(self, table: str, name: str, condition: str, run: str = "") -> pd.DataFrame:
+    def metric(self, table: str, name: str, condition: str) -> pd.DataFrame:
         """Values of one metric: columns value, block, alpha, disk. `condition` is SQL, or empty."""
-        if table not in self.experiments(run):
-            raise NotMeasured(table, f"The run {run or self._run!r}")
-        where = " AND ".join(f"({one})" for one in _split(condition)) or "true"
+        if table not in self.experiments():
+            raise NotMeasured(table, f"The run {RUN!r}")
+        # commas separate the conditions outside of quotes and brackets
+        conditions = re.findall(r"(?:'[^']*'|\([^)]*\)|[^,'(])+", condition)
+        where = " AND ".join(f"({one})" for one in conditions if one.strip()) or "true"
         return self.query(
             f'SELECT CAST("{name}" AS DOUBLE) AS value, block, alpha, disk FROM {table}'
-            f' WHERE {where} AND "{name}" IS NOT NULL ORDER BY block',
-            run,
+            f' WHERE {where} AND "{name}" IS NOT NULL ORDER BY block'
         )
 
     def listing(self) -> pd.DataFrame:
         """Every table with its columns and units: columns table, rows, columns."""
+        others = self.connection.execute(
+            "SELECT database_name || '.' || table_name FROM duckdb_tables()"
+            " WHERE database_name IN ('printed', 'claims')"
+            " ORDER BY database_name = 'claims', table_name"
+        ).fetchall()
+        places = {".".join(names): units for names, units in self._units.items()}
         found = []
-        for (run, chapter, experiment), units in self._units.items():
-            place = f"{run}.{chapter}.{experiment}"
+        for place, units in (places | {place: {} for (place,) in others}).items():
             many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
             names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
             told = [
                 f"{name} ({units[name]})" if units.get(name) else name
                 for name in names
-                if name not in rows.HOW
+                if not units or name not in rows.HOW
             ]
             found.append((place, many[0] if many else 0, ", ".join(told)))
-        for schema in ("printed", "claims"):
-            tables = self.connection.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY 1",
-                [schema],
-            ).fetchall()
-            for (name,) in tables:
-                place = f"{schema}.{name}"
-                many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
-                names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
-                found.append((place, many[0] if many else 0, ", ".join(names)))
         return pd.DataFrame(found, columns=["table", "rows", "columns"])
 
 
@@ -226,25 +234,18 @@ def schema_of(run: str) -> str:
     return re.sub(r"\W", "_", run)
 
 
-def _split(condition: str) -> list[str]:
-    """The conditions of a reference, which commas separate outside of quotes and brackets."""
-    return [one for one in re.findall(r"(?:'[^']*'|\([^)]*\)|[^,'(])+", condition) if one.strip()]
-
-
 def _explained(error: duckdb.Error) -> str:
     """DuckDB's message on one line, which names the nearest name by itself."""
     return " ".join(str(error).split())
 
 
-def open_database(run: str | Path = "", chapters: Iterable[str] = ()) -> Database:
+def open_database(run: str | Path = "") -> Database:
     """The database over the published runs, what is printed, and a run by its name or folder.
 
-    With `chapters` only theirs. RecordError where a record is damaged.
+    RecordError where a record is damaged.
     """
     found = Database()
-    names = list(chapters) or runs.chapters(runs.PUBLISHED)
-    if names:
-        found.add_published(names)
+    found.add_published(runs.chapters(runs.PUBLISHED))
     if run:
-        found.add_record("run", runs.load(run))
+        found.add_record(RUN, runs.load(run))
     return found

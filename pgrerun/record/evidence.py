@@ -376,20 +376,18 @@ def needed(rule: Rule, database: Database) -> set[str]:
 
 
 def beside(rule: Rule, database: Database, seed: int) -> Iterator[tuple[str, Any]]:
+    """What stands beside a verdict: one value, or one for each part."""
     for words, text in rule.beside.items():
         try:
-            value = _beside(database, text, seed)
+            value: Any = (
+                evaluate(database, text, seed)
+                if isinstance(text, str)
+                else {name: evaluate(database, part, seed) for name, part in text.items()}
+            )
         except (NotMeasured, NoRows, CannotMeasure):
             continue
         # a fact by itself is a claim's evidence of one part
         yield words, {words: value} if isinstance(value, bool) or value is None else value
-
-
-def _beside(database: Database, given: "str | Mapping[str, str]", seed: int) -> Any:
-    """What stands beside a verdict: one value, or one for each part."""
-    if isinstance(given, str):
-        return evaluate(database, given, seed)
-    return {name: evaluate(database, text, seed) for name, text in given.items()}
 
 
 def _found(rule: Rule, database: Database, seed: int) -> Any:

@@ -2,8 +2,8 @@
 
 `gather` finds records (`sources`), has each checked as any stranger's (`reader`), judges it by the
 rules of today from the evidence that it keeps, as everywhere (`verdicts`), and keeps of it what
-tells machines apart and the words. Records are shared out to the processors in chunks, whose
-observations DuckDB looks at by one query; what is kept is small. `machines` draws conclusions.
+tells machines apart and the words. Records are shared out to the processors in chunks; what is kept
+is small. `machines` draws conclusions.
 
 A machine is what its records describe: architecture, model and number of processors, memory, and
 the release of PostgreSQL. What can't be told apart by these counts as one, with the newest record
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from pgrerun.record.verdicts import Judgement, Verdict
 
 FORMAT = 1
 CHUNK = 40
-"""Records whose observations one query looks at."""
+"""Records that a process is given at a time."""
 
 _ALONE = 3 * CHUNK  # fewer records than that aren't worth other processes
 _MOST_PROCESSES = 8
@@ -119,6 +119,10 @@ class _Read:
     unanswered: int
 
 
+_Newest = dict[tuple[Any, ...], dict[str, _Read]]
+"""The records that count of a machine and chapter, by the published run, "" for any other."""
+
+
 def gather(given: Sequence[str], scratch: Path) -> Gathered:
     """Read all records below the sources in `given` (see `sources`).
 
@@ -126,10 +130,14 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
     """
     for source in given:
         sources.check(source)
-    gathering = _Gathering()
+    found, newest = Gathered(), _Newest()
     for outcome in track(_outcomes(sources.find(given, scratch)), "reading records"):
-        gathering.add(outcome)
-    return gathering.finished()
+        if isinstance(outcome, Refused):
+            found.refused.append(f"{outcome.words}: {outcome.reason}")
+        else:
+            found.records += 1
+            _keep(outcome, newest)
+    return _together(found, newest)
 
 
 # ---- reading, in as many processes as there are processors
@@ -137,15 +145,16 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
 
 def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
     first = list(islice(found, _ALONE))
+    chunks = _chunks(chain(first, found))
     if len(first) < _ALONE or processes() == 1:
-        yield from _in_turn(first)
-        yield from _in_turn(found)
+        for chunk in chunks:
+            yield from read(chunk)
         return
     # forking a process that has threads, as DuckDB's and Arrow's, may lock up
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes(), context, _begin) as pool:
         try:
-            yield from _shared_out(pool, first, found)
+            yield from _shared_out(pool, chunks)
         except BrokenProcessPool:
             raise RecordError(
                 "A process that was reading records was killed, perhaps for want of memory."
@@ -173,12 +182,11 @@ def _begin() -> None:
 
 
 def _shared_out(
-    pool: ProcessPoolExecutor, first: list[Found | Refused], rest: Iterator[Found | Refused]
+    pool: ProcessPoolExecutor, chunks: Iterator[list[Found | Refused]]
 ) -> Iterator[_Read | Refused]:
     waiting: set[Future[list[_Read | Refused]]] = set()
-    for chunk in _chunks(first, rest):
-        yield from (one for one in chunk if isinstance(one, Refused))
-        waiting.add(pool.submit(read, [one for one in chunk if isinstance(one, Found)]))
+    for chunk in chunks:
+        waiting.add(pool.submit(read, chunk))
         while len(waiting) > 3 * processes():
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
@@ -187,34 +195,27 @@ def _shared_out(
         yield from future.result()
 
 
-def _chunks(
-    first: list[Found | Refused], rest: Iterator[Found | Refused]
-) -> Iterator[list[Found | Refused]]:
-    for begin in range(0, len(first), CHUNK):
-        yield first[begin : begin + CHUNK]
-    while chunk := list(islice(rest, CHUNK)):
+def _chunks(found: Iterator[Found | Refused]) -> Iterator[list[Found | Refused]]:
+    while chunk := list(islice(found, CHUNK)):
         yield chunk
 
 
-def _in_turn(
-    found: Sequence[Found | Refused] | Iterator[Found | Refused],
-) -> Iterator[_Read | Refused]:
-    places = iter(found)
-    while chunk := list(islice(places, CHUNK)):
-        yield from (one for one in chunk if isinstance(one, Refused))
-        yield from read([one for one in chunk if isinstance(one, Found)])
+def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
+    """Check records and keep what counts of each; copies are removed.
 
-
-def read(found: Sequence[Found]) -> list[_Read | Refused]:
-    """Check records and keep what counts of each; copies are removed."""
-    outcomes = reader.read_many([one.folder for one in found])
-    for one in found:
+    What was refused on the way to them comes first.
+    """
+    there = [one for one in found if isinstance(one, Found)]
+    outcomes = reader.read_many([one.folder for one in there])
+    for one in there:
         if one.ours:
             shutil.rmtree(one.folder, ignore_errors=True)
-    return [
+    told: list[_Read | Refused] = [one for one in found if isinstance(one, Refused)]
+    told += [
         _kept(outcome) if isinstance(outcome, Conclusions) else Refused(one.words, outcome.reason)
-        for one, outcome in zip(found, outcomes)
+        for one, outcome in zip(there, outcomes)
     ]
+    return told
 
 
 def _kept(record: Conclusions) -> _Read:
@@ -265,65 +266,59 @@ def release(version: str) -> str:
 # ---- putting together
 
 
-class _Gathering:
-    def __init__(self) -> None:
-        self._found = Gathered()
-        self._newest: dict[tuple[Any, ...], dict[str, _Read]] = {}
+def _keep(outcome: _Read, newest: _Newest) -> None:
+    """Count a record, unless there is a newer one in its place."""
+    # the published runs count together, any others of one machine by the newest alone
+    run = outcome.run if runs.is_published(outcome.run) else ""
+    kept = newest.setdefault((*outcome.machine, outcome.chapter), {})
+    # of two of one second always the same one, in whatever order they came
+    if run not in kept or _age(kept[run]) < _age(outcome):
+        kept[run] = outcome
 
-    def add(self, outcome: _Read | Refused) -> None:
-        if isinstance(outcome, Refused):
-            self._found.refused.append(f"{outcome.words}: {outcome.reason}")
-            return
-        self._found.records += 1
-        # the published runs count together, any others of one machine by the newest alone
-        run = outcome.run if runs.is_published(outcome.run) else ""
-        kept = self._newest.setdefault((*outcome.machine, outcome.chapter), {})
-        # of two of one second always the same one, in whatever order they came
-        if run not in kept or _age(kept[run]) < _age(outcome):
-            kept[run] = outcome
 
-    def finished(self) -> Gathered:
-        found = self._found
-        found.refused.sort()
-        if not self._newest:
-            reasons = "; ".join(found.refused[:3])
-            raise RecordError(
-                f"No record could be read{f': {reasons}' if reasons else ''}. A record is a folder"
-                " with environment.json, verdicts.json and a Parquet file for each experiment, as"
-                " pgrerun run leaves it in data/runs."
-            )
-        by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
-        for key in sorted(self._newest, key=repr):
-            by_machine.setdefault(key[:-1], []).append(_counting(self._newest[key]))
-        words: list[dict[str, str]] = [{} for _ in by_machine]
-        for given, many in zip(words, by_machine.values()):
-            for several in many:
-                given |= self._together(several)
-        records = [[one for several in many for one in several] for many in by_machine.values()]
-        found.machines = [_machine(key, many) for key, many in zip(by_machine, records)]
-        found.vocabulary = sorted({word for given in words for word in given.values()})
-        place = {word: number for number, word in enumerate(found.vocabulary)}
-        judged = {claim for given in words for claim in given}
-        found.words = {
-            claim: [place[given[claim]] if claim in given else None for given in words]
-            for claim in claims.ledger()
-            if claim in judged
-        }
-        found.superseded = found.records - sum(map(len, records))
-        found.observations = sum(one.rows for many in records for one in many)
-        found.unanswered = sum(one.unanswered for many in records for one in many)
-        return found
+def _together(found: Gathered, newest: _Newest) -> Gathered:
+    """What was found, with what the records that count say together."""
+    found.refused.sort()
+    if not newest:
+        reasons = "; ".join(found.refused[:3])
+        raise RecordError(
+            f"No record could be read{f': {reasons}' if reasons else ''}. A record is a folder"
+            " with environment.json, verdicts.json and a Parquet file for each experiment, as"
+            " pgrerun run leaves it in data/runs."
+        )
+    by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
+    for key in sorted(newest, key=repr):
+        by_machine.setdefault(key[:-1], []).append(_counting(newest[key]))
+    words: list[dict[str, str]] = [{} for _ in by_machine]
+    for given, many in zip(words, by_machine.values()):
+        for several in many:
+            given |= _said_by(several, found.differing)
+    records = [[one for several in many for one in several] for many in by_machine.values()]
+    found.machines = [_machine(key, many) for key, many in zip(by_machine, records)]
+    found.vocabulary = sorted({word for given in words for word in given.values()})
+    place = {word: number for number, word in enumerate(found.vocabulary)}
+    judged = {claim for given in words for claim in given}
+    found.words = {
+        claim: [place[given[claim]] if claim in given else None for given in words]
+        for claim in claims.ledger()
+        if claim in judged
+    }
+    found.superseded = found.records - sum(map(len, records))
+    found.observations = sum(one.rows for many in records for one in many)
+    found.unanswered = sum(one.unanswered for many in records for one in many)
+    return found
 
-    def _together(self, several: list[_Read]) -> dict[str, str]:
-        """The words that records of one machine and chapter give together, by claim."""
-        first, *others = several
-        given = dict(first.words)
-        for claim in given if others else ():
-            said = [one.words[claim] for one in several if claim in one.words]
-            if len(said) == len(several) and len(set(said)) > 1:
-                given[claim] = str(Verdict.INCONCLUSIVE)
-                self._found.differing.setdefault(claim, []).append(agreement.differing(said))
-        return given
+
+def _said_by(several: list[_Read], differing: dict[str, list[str]]) -> dict[str, str]:
+    """The words that records of one machine and chapter give together, by claim."""
+    first, *others = several
+    given = dict(first.words)
+    for claim in given if others else ():
+        said = [one.words[claim] for one in several if claim in one.words]
+        if len(said) == len(several) and len(set(said)) > 1:
+            given[claim] = str(Verdict.INCONCLUSIVE)
+            differing.setdefault(claim, []).append(agreement.differing(said))
+    return given
 
 
 def _counting(kept: dict[str, _Read]) -> list[_Read]:

@@ -17,13 +17,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgrerun.record import statistics
-from pgrerun.record.gather import Gathered, Machine
+from pgrerun.record.gather import Gathered
 from pgrerun.record.statistics import Difference, Interval
 from pgrerun.record.verdicts import Verdict
 
@@ -40,13 +39,8 @@ MOST_BINS = 6
 FEW = 10
 """Machines below which nothing is said about dependence or peers."""
 
-CIRCUMSTANCES: Mapping[str, str] = {
-    "cores": "processors",
-    "release": "PostgreSQL",
-    "flush": "flush of the disk",
-    "memory": "memory",
-}
-"""What claims may depend on, and how it is called."""
+CIRCUMSTANCES = ("cores", "release", "flush", "memory")
+"""What claims may depend on."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +89,13 @@ class Findings:
     unlike: Unlike | None = None
 
 
-def circumstance(machine: Machine, name: str) -> float:
-    """NaN where the machine's records don't say. A release of old by its first two numbers."""
-    value: Any = getattr(machine, name)
-    return float(value) if value else math.nan
-
-
 def values(gathered: Gathered, name: str) -> Numbers:
-    return np.array([circumstance(machine, name) for machine in gathered.machines])
+    """A circumstance of each machine; NaN where its records don't say.
+
+    A release of old by its first two numbers.
+    """
+    found = (getattr(machine, name) for machine in gathered.machines)
+    return np.array([float(value) if value else math.nan for value in found])
 
 
 def words(gathered: Gathered, claim: str) -> Words:
@@ -171,16 +164,13 @@ def findings(gathered: Gathered) -> Findings:
 
 
 def _by_word(gathered: Gathered, claim: str, known: Numbers) -> list[Numbers]:
-    """The circumstance's values of the machines that give each word."""
-    given = _tested(gathered, words(gathered, claim))
-    return [known[(given == word) & ~np.isnan(known)] for word in np.unique(given[given >= 0])]
-
-
-def _tested(gathered: Gathered, given: Words) -> Words:
-    """Without the word for a claim that couldn't be tested."""
-    if Verdict.NOT_TESTED not in gathered.vocabulary:
-        return given
-    return np.where(given == gathered.vocabulary.index(Verdict.NOT_TESTED), -1, given)
+    """The circumstance's values of the machines that give each word, by which it was tested."""
+    given = words(gathered, claim)
+    return [
+        known[(given == word) & ~np.isnan(known)]
+        for word in np.unique(given[given >= 0])
+        if gathered.vocabulary[word] != Verdict.NOT_TESTED
+    ]
 
 
 def _dependence(

@@ -31,7 +31,6 @@ from pgrerun.errors import RecordError
 from pgrerun.record import rows as table_rows
 from pgrerun.record.schema import (
     COLUMNS,
-    DISTURBED,
     ENVIRONMENT,
     NAME,
     OBSERVATIONS,
@@ -68,11 +67,7 @@ _UNSEEN = re.compile(
 
 def visible(text: str) -> str:
     """The text with control characters as escapes (ESC as \\x1b); line ends and tabs stay."""
-    return _UNSEEN.sub(_escape, text)
-
-
-def _escape(character: re.Match[str]) -> str:
-    return character[0].encode("unicode_escape").decode("ascii")
+    return _UNSEEN.sub(lambda one: one[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _time(text: str) -> str:
@@ -213,34 +208,21 @@ def _read(folder: Path) -> Part:
 def read_many(folders: Sequence[Path]) -> list[Conclusions | DamagedRecord]:
     """Check the finished records in `folders`, in their order: what each concluded, or its fault.
 
-    They pass the same checks as in `read`. The observations of all that have no tables are looked
-    at by one query, and those of a record in which that finds anything out of the ordinary are read
-    by themselves.
+    They pass the same checks as in `read`.
     """
     found: list[Conclusions | DamagedRecord] = []
-    contents: list[bytes] = []
-    for folder in folders:
-        try:
-            conclusions, data = _concluded(folder)
-        except DamagedRecord as error:
-            found.append(error)
-            contents.append(b"")
-        else:
-            found.append(conclusions)
-            contents.append(data)
-    plain = _plain_observations(contents, found)
     with duckdb.connect(config=_ALONE) as connection:
-        for number, (folder, one) in enumerate(zip(folders, found)):
-            if not isinstance(one, Conclusions):
-                continue
+        for folder in folders:
             try:
-                if number not in plain and _has_observations(one.head):
+                concluded, data = _concluded(folder)
+                if _has_observations(concluded.head):
                     with _damage(folder, OBSERVATIONS):
-                        _observations(contents[number], one.head)
-                for _ in _tables(folder, one.head, connection):
+                        _observations(data, concluded.head)
+                for _ in _tables(folder, concluded.head, connection):
                     pass
+                found.append(concluded)
             except DamagedRecord as error:
-                found[number] = error
+                found.append(error)
     return found
 
 
@@ -352,32 +334,11 @@ def _verdicts(data: bytes, head: Head) -> list[dict[str, Any]]:
 
 def _json(data: bytes) -> Any:
     """The value, its texts made visible. ValueError for what isn't JSON, or too deep."""
-    value = json.loads(data, parse_constant=_no_number)
-    if data.isascii() and not any(escape in data for escape in _UNSEEN_ASCII):
-        _check_plain(value, MAX_DEPTH)
-        return value
-    return _plain(value, MAX_DEPTH)
+    return _plain(json.loads(data, parse_constant=_no_number), MAX_DEPTH)
 
 
 def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
-
-
-# What in ASCII can stand for a character that is made visible; others are no JSON as they are.
-_UNSEEN_ASCII = (b"\\u", b"\\b", b"\\f", b"\\r", b"\x7f")
-
-
-def _check_plain(value: Any, levels: int) -> None:
-    """As `_plain` of a value without a text that it would change, which most records are."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("a number is too large")
-    if not isinstance(value, (dict, list)):
-        return
-    if levels == 0:
-        raise ValueError(f"a value has more than {MAX_DEPTH} levels")
-    for inner in value.values() if isinstance(value, dict) else value:
-        if isinstance(inner, (float, dict, list)):
-            _check_plain(inner, levels - 1)
 
 
 def _plain(value: Any, levels: int) -> Any:
@@ -431,14 +392,12 @@ def _check_evidence(evidence: Any) -> None:
 def _observations(data: bytes, head: Head) -> pd.DataFrame:
     if not _has_observations(head):
         return typed(pd.DataFrame(columns=list(COLUMNS)))
-    with tempfile.TemporaryFile() as copy:  # without a name: nothing stays of a killed reader's
-        copy.write(data)
-        copy.flush()
-        path = f"/dev/fd/{copy.fileno()}"
-        try:
-            frame = _parquet(path, renamed={"arm": "variant"} if head.format == 1 else {})
-        except duckdb.Error as error:
-            raise ValueError(str(error).replace(path, OBSERVATIONS)) from None
+    renamed = {"arm": "variant"} if head.format == 1 else {}
+    with (
+        duckdb.connect(config=_ALONE) as connection,
+        _relation(connection, data, OBSERVATIONS) as relation,
+    ):
+        frame = _numbers(relation, renamed)
     if len(frame) != head.rows:
         raise ValueError(f"{OBSERVATIONS} has {len(frame)} rows instead of {head.rows}")
     for column, kind in COLUMNS.items():
@@ -448,7 +407,7 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
             frame[column] = frame[column].map(texts).astype(frame[column].dtype)
     if not (frame["run"].eq(head.run) & frame["chapter"].eq(head.chapter)).all():
         raise ValueError(f"{OBSERVATIONS} holds observations of another run or chapter")
-    kept, _ = undisturbed(frame)
+    kept = undisturbed(frame)
     if not np.isfinite(kept["value"]).all():
         raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
     if kept.duplicated(["experiment", "block", "variant", "metric"]).any():
@@ -465,27 +424,40 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def _parquet(path: str, renamed: dict[str, str]) -> pd.DataFrame:
-    """The rows of a Parquet file, whose columns and sizes are checked before they are read."""
-    with duckdb.connect(config=_ALONE) as connection:
-        relation = connection.read_parquet(path)
-        names = {renamed.get(name, name): name for name in relation.columns}
-        found = dict(zip(names, map(str, relation.types)))
-        if found != COLUMNS:
-            differing = ", ".join(sorted({c for c, _ in found.items() ^ COLUMNS.items()}))
-            raise ValueError(f"{OBSERVATIONS} has other columns or types: {differing[:200]}")
-        texts = [name for column, name in names.items() if COLUMNS[column] == "VARCHAR"]
-        size = " + ".join(f'coalesce(sum(length("{name}")), 0)' for name in texts)
-        full = [name for column, name in names.items() if column != "value"]  # whose NaN is NULL
-        holes = " + ".join(f'count(*) - count("{name}")' for name in full)
-        rows, characters, missing = relation.aggregate(f"count(*), {size}, {holes}").fetchall()[0]
-        if rows > MAX_ROWS or characters > MAX_TEXT or missing:
-            raise ValueError(
-                f"{OBSERVATIONS} has {rows} rows, {characters} characters and {missing} empty"
-                f" cells; at most {MAX_ROWS}, {MAX_TEXT} and 0 are allowed"
-            )
-        columns = ", ".join(f'"{name}" AS "{column}"' for column, name in names.items())
-        frame: pd.DataFrame = relation.project(columns).df()
+@contextmanager
+def _relation(
+    connection: duckdb.DuckDBPyConnection, data: bytes, name: str
+) -> Iterator[duckdb.DuckDBPyRelation]:
+    """The rows of a Parquet file, read from a copy that stays of no reader that is killed."""
+    with tempfile.TemporaryFile() as copy:
+        copy.write(data)
+        copy.flush()
+        path = f"/dev/fd/{copy.fileno()}"
+        try:
+            yield connection.read_parquet(path)
+        except duckdb.Error as error:
+            raise ValueError(str(error).replace(path, name)) from None
+
+
+def _numbers(relation: duckdb.DuckDBPyRelation, renamed: dict[str, str]) -> pd.DataFrame:
+    """The rows of a file of observations, whose columns and sizes are checked before that."""
+    names = {renamed.get(name, name): name for name in relation.columns}
+    found = dict(zip(names, map(str, relation.types)))
+    if found != COLUMNS:
+        differing = ", ".join(sorted({c for c, _ in found.items() ^ COLUMNS.items()}))
+        raise ValueError(f"{OBSERVATIONS} has other columns or types: {differing[:200]}")
+    texts = [name for column, name in names.items() if COLUMNS[column] == "VARCHAR"]
+    size = " + ".join(f'coalesce(sum(length("{name}")), 0)' for name in texts)
+    full = [name for column, name in names.items() if column != "value"]  # whose NaN is NULL
+    holes = " + ".join(f'count(*) - count("{name}")' for name in full)
+    rows, characters, missing = relation.aggregate(f"count(*), {size}, {holes}").fetchall()[0]
+    if rows > MAX_ROWS or characters > MAX_TEXT or missing:
+        raise ValueError(
+            f"{OBSERVATIONS} has {rows} rows, {characters} characters and {missing} empty"
+            f" cells; at most {MAX_ROWS}, {MAX_TEXT} and 0 are allowed"
+        )
+    columns = ", ".join(f'"{name}" AS "{column}"' for column, name in names.items())
+    frame: pd.DataFrame = relation.project(columns).df()
     return frame
 
 
@@ -512,15 +484,11 @@ def _tables(
         path = folder / f"{name}.parquet"
         if not path.exists() and not about.get("rows"):
             continue  # it was set aside
-        with _damage(folder, path.name), tempfile.TemporaryFile() as copy:
-            copy.write(_content(path, head))
-            copy.flush()
-            file = f"/dev/fd/{copy.fileno()}"
-            try:
-                relation = connection.read_parquet(file)
-                _check_table(relation, path.name, about)
-            except duckdb.Error as error:
-                raise ValueError(str(error).replace(file, path.name)) from None
+        with (
+            _damage(folder, path.name),
+            _relation(connection, _content(path, head), path.name) as relation,
+        ):
+            _check_table(relation, path.name, about)
             yield name, relation
 
 
@@ -590,77 +558,3 @@ def _flags(text: str) -> str:
         raise ValueError(f"{OBSERVATIONS} has flags that are no object")
     plain = _plain(found, MAX_DEPTH)
     return text if plain == found else json.dumps(plain, ensure_ascii=False, sort_keys=True)
-
-
-# ---- Parquet of many records at once
-
-
-def _plain_observations(
-    contents: Sequence[bytes], records: Sequence[Conclusions | DamagedRecord]
-) -> set[int]:
-    """The numbers of the records whose observations `_observations` would take as they are.
-
-    A file that can't be read at all ends the query and makes the query find none.
-    """
-    with tempfile.TemporaryDirectory(prefix="observations-") as place:
-        paths = {}
-        for number, (data, record) in enumerate(zip(contents, records)):
-            if isinstance(record, Conclusions) and _has_observations(record.head):
-                paths[path := f"{place}/{number}.parquet"] = number
-                Path(path).write_bytes(data)
-        if not paths:
-            return set()
-        try:
-            with duckdb.connect(config=_ALONE) as connection:
-                return {
-                    paths[path]
-                    for path, run, chapter, rows, flags in _ordinary(connection, list(paths))
-                    if _fits(records[paths[path]], (run, chapter, rows), flags)
-                }
-        except duckdb.Error:
-            return set()
-
-
-def _fits(
-    record: Conclusions | DamagedRecord, told: tuple[str, str, int], flags: list[str]
-) -> bool:
-    if not isinstance(record, Conclusions):
-        return False
-    head = record.head
-    try:
-        return told == (head.run, head.chapter, head.rows) and all(
-            _flags(text) == text for text in flags
-        )
-    except (ValueError, RecursionError):
-        return False
-
-
-def _ordinary(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[Any, ...]]:
-    """Of each file that has our columns, and in them nothing that needs a second look: its path,
-    run, chapter, number of rows and the flags that occur.
-    """
-    schemas = connection.execute(
-        "SELECT file_name, list((name, duckdb_type)) FROM parquet_schema($paths)"
-        " WHERE duckdb_type IS NOT NULL GROUP BY file_name",
-        {"paths": paths},
-    ).fetchall()
-    ours = [path for path, columns in schemas if columns == list(COLUMNS.items())]
-    if not ours:
-        return []
-    texts = [column for column, kind in COLUMNS.items() if kind == "VARCHAR"]
-    size = " + ".join(f"sum(length({name}))" for name in texts)
-    seen = " AND ".join(f"NOT regexp_matches({name}, $unseen)" for name in texts)
-    full = " AND ".join(f"{name} IS NOT NULL" for name in COLUMNS)
-    return connection.execute(
-        f"""
-        SELECT filename, min(run), min(chapter), count(*), list(DISTINCT flags)
-        FROM read_parquet($paths, filename=true)
-        GROUP BY filename
-        HAVING count(*) <= {MAX_ROWS} AND {size} <= {MAX_TEXT}
-            AND min(run) = max(run) AND min(chapter) = max(chapter)
-            AND bool_and({full} AND isfinite(value) AND {seen})
-            AND NOT bool_or(contains(flags, '"{DISTURBED}"'))
-            AND count(*) = count(DISTINCT (experiment, block, variant, metric))
-        """,
-        {"paths": ours, "unseen": _UNSEEN_SQL},
-    ).fetchall()

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.record import sequential
-from pgrerun.record.schema import BUSY, COLUMNS, DISK, DISTURBED, LEFT_OUT, LOOKS, typed
+from pgrerun.record.schema import COLUMNS, DISTURBED, LEFT_OUT, typed
 
 HOW: Mapping[str, str] = {
     "comparison": "INTEGER",  # of several in one experiment, from 0; empty where none is repeated
@@ -85,7 +85,12 @@ def frame(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.Dat
     `alpha` is filled in: of what could have ended at an earlier look, the share of the error that
     the look has at which it did (see `sequential`).
     """
-    found = [{name: _number(row[name], units.get(name)) for name in row} for row in rows]
+    # of what isn't finite JSON kept a text
+    numbers = {name for name, unit in units.items() if unit != TEXT}
+    found = [
+        {n: float(x) if n in numbers and isinstance(x, str) else x for n, x in row.items()}
+        for row in rows
+    ]
     names = dict.fromkeys(name for row in found for name in row)
     factors = [name for name in names if name not in units and name not in HOW]
     columns = [*factors, *(name for name in units if name in names or not found), *HOW]
@@ -113,11 +118,6 @@ _DTYPES = {
     "DOUBLE": "Float64",
     "BOOLEAN": "boolean",
 }
-
-
-def _number(value: Any, unit: str | None) -> Any:
-    """A value as it was measured: JSON kept what isn't finite as a text."""
-    return float(value) if unit not in (None, TEXT) and isinstance(value, str) else value
 
 
 def _kind(values: list[Any]) -> str:
@@ -178,13 +178,7 @@ def observations(
             for name in factors
             if not pd.isna(row[name])
         )
-        flags = {
-            DISK: row["disk"],
-            DISTURBED: row["disturbed"],
-            LEFT_OUT: bool(row["left_out"]),
-            LOOKS: [int(n) for n in row["looks"].split(",")] if row["looks"] else [],
-            BUSY: bool(not pd.isna(row["other_load"]) and row["other_load"] > _BUSY),
-        }
+        flags = {DISTURBED: row["disturbed"], LEFT_OUT: bool(row["left_out"])}
         told = json.dumps({name: value for name, value in flags.items() if value})
         for metric, unit in units.items():
             if unit in (TEXT, TRUTH) or metric not in row or pd.isna(row[metric]):

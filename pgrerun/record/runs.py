@@ -64,7 +64,6 @@ __all__ = [
     "Run",
     "chapters",
     "compare",
-    "environment_differences",
     "explanations",
     "folder",
     "is_published",
@@ -133,11 +132,6 @@ def scrub(value: Any) -> Any:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can hold it, which has no number for what isn't finite, without secrets."""
-    return {name: scrub(value) for name, value in row.items()}
 
 
 # ---- writing
@@ -257,7 +251,7 @@ class Run:
                 "started_at": _now(),
             }
             self._append(head)
-            _sync_folder(self._folder)
+            _sync(self._folder)
         self.started_at = head.get("started_at", "")
         for entry in entries:
             self._remember_row(entry)
@@ -350,7 +344,8 @@ class Run:
 
         RecordError when the disk is full. What a row may hold, `rows.check` says.
         """
-        entry = {"table": table, "row": _plain(row)}
+        # value by value: a metric's name is no key of a secret, whatever it is
+        entry = {"table": table, "row": {name: scrub(value) for name, value in row.items()}}
         self._append(entry, self._remember_row)
 
     def complete(self, table: str, about: Mapping[str, Any]) -> None:
@@ -392,12 +387,6 @@ class Run:
         self._rows[table] = kept
         self._rewrite()
 
-    def _entries(self) -> list[dict[str, Any]]:
-        return [
-            *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
-            *({"table": name, "about": about} for name, about in self._complete.items()),
-        ]
-
     def tables(self) -> dict[str, tuple[pd.DataFrame, dict[str, str]]]:
         """Of each complete experiment its rows and their units; of one set aside, if it has any."""
         return {
@@ -409,9 +398,12 @@ class Run:
     def _rewrite(self) -> None:
         """Write the journal anew, of what is remembered."""
         head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
-        entries = self._entries()
+        entries = [
+            *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
+            *({"table": name, "about": about} for name, about in self._complete.items()),
+        ]
         beside = self._folder / f"{JOURNAL}.new"
-        write_text(beside, "".join(f"{line}\n" for line in (head, *map(_json, entries))))
+        beside.write_text("".join(f"{line}\n" for line in (head, *map(_json, entries))), "utf-8")
         _sync(beside)
         os.close(self._journal)
         beside.rename(self._folder / JOURNAL)
@@ -470,8 +462,8 @@ class Run:
         for name, table in tables.items():
             rows.write(table, folder / f"{name}.parquet")
         files = [VERDICTS, *(f"{name}.parquet" for name in tables)]
-        write_text(
-            folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n"
+        (folder / VERDICTS).write_text(
+            json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
         head = {
             "format": FORMAT,
@@ -485,16 +477,17 @@ class Run:
                 name: {"rows": len(tables[name]), **about} if name in tables else about
                 for name, about in self._complete.items()
             },
-            "sha256": {name: digest_of(folder / name) for name in files},
+            "sha256": {
+                name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files
+            },
             "environment": self.environment,
         }
-        write_text(
-            folder / ENVIRONMENT,
-            json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n",
+        (folder / ENVIRONMENT).write_text(
+            json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n", "utf-8"
         )
         for name in (*files, ENVIRONMENT):
             _sync(folder / name)
-        _sync_folder(folder)
+        _sync(folder)
 
     def __enter__(self) -> "Run":
         return self
@@ -511,23 +504,12 @@ class Run:
             self.release()
 
 
-def write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-_sync_folder = _sync
 
 
 def superseded_folder(final: Path) -> Path:
@@ -541,7 +523,7 @@ def _swap(building: Path, final: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
         final.rename(old)
     building.rename(final)
-    _sync_folder(final.parent)
+    _sync(final.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -559,16 +541,14 @@ class Record:
     """A finished run, of one chapter or of several.
 
     `tables` are the rows of each experiment, by chapter and experiment, and `about` is what
-    `Run.complete` was told of it. `environments` and `keys` hold one entry per chapter; `parts` are
-    what was read of each.
+    `Run.complete` was told of it. `environments` hold one entry per chapter; `parts` are what was
+    read of each.
     """
 
     name: str
-    path: Path
     parts: Sequence[reader.Part]
     verdicts: list[dict[str, Any]]
     environments: dict[str, dict[str, Any]]
-    keys: dict[str, str]
     started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
     finished: str = ""  # of the chapter that was finished last
     given: Mapping[str, list[str]] = field(default_factory=dict)  # words of several runs, by claim
@@ -576,20 +556,9 @@ class Record:
     about: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
 
     @cached_property
-    def _long(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
-
-    @property
     def observations(self) -> pd.DataFrame:
         """All numbers that count, in the long form; see COLUMNS."""
-        return self._long[0]
-
-    @property
-    def disturbed(self) -> pd.DataFrame:
-        """What the record keeps beside them, of the same columns: measurements with values that
-        can't be, and the blocks that were left out for it.
-        """
-        return self._long[1]
+        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
 
     @property
     def chapters(self) -> list[str]:
@@ -666,11 +635,9 @@ def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
     parts = [reader.read(part) for part in folders]
     return Record(
         name=parts[0].head.run,
-        path=place if len(parts) > 1 else folders[0],
         parts=parts,
         verdicts=[verdict for part in parts for verdict in part.verdicts],
         environments={part.head.chapter: part.head.environment for part in parts},
-        keys={part.head.chapter: part.head.key for part in parts},
         tables={part.head.chapter: part.tables for part in parts},
         about={part.head.chapter: part.head.tables for part in parts},
         started=min(part.head.started_at for part in parts),
@@ -695,11 +662,7 @@ def _refuse_absent(folder: Path, chapter: str | None) -> None:
 # ---- comparing
 
 
-def _record(given: Record | str | Path) -> Record:
-    return given if isinstance(given, Record) else load(given)
-
-
-def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+def compare(a: Record, b: Record) -> pd.DataFrame:
     """What two runs both observed, indexed by chapter, experiment, variant and metric.
 
     Columns: unit, a and b (medians), n_a and n_b (blocks), ratio (a over b), low and high (95 %
@@ -707,8 +670,7 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     positive), differs (whether the interval excludes 1). The runs' blocks are independent, not
     pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
     """
-    records = _record(a), _record(b)
-    left, right = (_medians(record).add_suffix(f"_{side}") for record, side in zip(records, "ab"))
+    left, right = _medians(a).add_suffix("_a"), _medians(b).add_suffix("_b")
     # whole records have hundreds of thousands of numbers, nearly all of which were taken once
     both = left.join(right, how="inner")
     same = both["unit_a"] == both["unit_b"]
@@ -728,7 +690,7 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     repeated = both[["size_a", "size_b"]].min(axis=1) >= statistics.ENOUGH
     positive = both[["min_a", "min_b"]].min(axis=1) > 0
     chosen = both.index[same & repeated & positive]
-    ours, theirs = (_values(record, chosen) for record in records)
+    ours, theirs = _values(a, chosen), _values(b, chosen)
     for key in chosen:
         interval = statistics.ratio_of_medians(ours[key], theirs[key])
         excluded = not interval.low <= 1 <= interval.high
@@ -776,31 +738,20 @@ _MOMENTARY = (
 )
 
 
-def explanations(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
-    """What may explain that verdicts differ.
-
-    These are the `environment_differences` without what differs between any two runs.
-    """
-    differences = environment_differences(a, b)
-    return differences[~differences.index.get_level_values("entry").isin(_MOMENTARY)]
-
-
-def environment_differences(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
-    """Where the environments of the chapters that both runs have differ.
+def explanations(a: Record, b: Record) -> pd.DataFrame:
+    """What may explain that verdicts differ: where the environments of the chapters that both runs
+    have differ, but for what differs between any two runs.
 
     Indexed by chapter and entry ("machine.cpu").
     Columns a and b, as texts; empty where a side lacks the entry.
     """
-    a, b = _record(a), _record(b)
     rows = [
         (chapter, entry, left.get(entry, ""), right.get(entry, ""))
         for chapter in a.chapters
         if chapter in b.environments
-        for left, right in [
-            (_entries(a, chapter), _entries(b, chapter)),
-        ]
+        for left, right in [(_entries(a, chapter), _entries(b, chapter))]
         for entry in sorted(left.keys() | right.keys())
-        if left.get(entry) != right.get(entry)
+        if left.get(entry) != right.get(entry) and entry not in _MOMENTARY
     ]
     return pd.DataFrame(rows, columns=["chapter", "entry", "a", "b"]).set_index(
         ["chapter", "entry"]
@@ -817,18 +768,15 @@ def _entries(record: Record, chapter: str) -> dict[str, str]:
 
 
 def verdict_changes(
-    a: Record | str | Path,
-    b: Record | str | Path,
+    a: Record,
+    b: Record,
     word: Callable[[Record, Mapping[str, Any]], str] = lambda record, kept: str(kept["verdict"]),
 ) -> pd.DataFrame:
     """Claims that two runs judge differently, indexed by claim.
 
-    Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it), and
-    environment: the differences between machines, versions and settings that may explain it.
+    Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it).
     `word` gives the verdict of what a record kept (`agreement.word` by the rules of today).
     """
-    a, b = _record(a), _record(b)
-    differences = explanations(a, b).reset_index()
     shared = set(a.chapters) & set(b.chapters)
     left, right = (
         {v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b)
@@ -841,11 +789,5 @@ def verdict_changes(
         )
         if was != now:
             chapter = (left.get(claim) or right[claim])["chapter"]
-            here = differences[differences["chapter"] == chapter]
-            explained = "; ".join(
-                f"{r.entry}: {r.a or '-'} / {r.b or '-'}" for r in here.itertuples()
-            )
-            rows.append((claim, chapter, was, now, explained))
-    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b", "environment"]).set_index(
-        "claim"
-    )
+            rows.append((claim, chapter, was, now))
+    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b"]).set_index("claim")

@@ -37,17 +37,6 @@ OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = (
 DISTURBED, LEFT_OUT = "disturbed", "left_out"
 """Flags: which values of a measurement can't be, in words; whether its block counts no more."""
 
-DISK = "disk"
-"""Flag: on which disk it was measured, in words ("disk slowed to 40 requests/s"), if not on the
-machine's own."""
-
-BUSY = "busy"
-"""Flag: others used more of the machine meanwhile than a measurement should bear."""
-
-LOOKS = "looks"
-"""Flag: after how many pairs one looked whether they are enough, where that was more than once;
-the last number is the most there might have been."""
-
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 """Names of runs and chapters: of folders, with room for our own prefixes and suffixes."""
 
@@ -62,23 +51,15 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype({name: kinds[kind] for name, kind in COLUMNS.items()})
 
 
-def disks(frame: pd.DataFrame) -> pd.Series:
-    """By observation (see COLUMNS) the disk it was measured on, "" for the machine's own."""
-    words = pd.Series("", index=frame.index, dtype=object)
-    marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
-    words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
-    return words
-
-
-def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Observations (see COLUMNS) that count, and the rest: disturbed ones and blocks left out."""
+def undisturbed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The observations (see COLUMNS) that count: neither disturbed nor of a block left out."""
     marked = frame[frame["flags"].str.contains(f'"{DISTURBED}"', regex=False)]
     if marked.empty:
-        return frame, marked
+        return frame
     flags = marked["flags"].map(json.loads)
     disturbed = flags.map(lambda flag: DISTURBED in flag)
     block = ["chapter", "experiment", "block"]
     left_out = marked.loc[flags.map(lambda flag: LEFT_OUT in flag), block]
     out = pd.MultiIndex.from_frame(frame[block]).isin(pd.MultiIndex.from_frame(left_out))
     out |= frame.index.isin(disturbed.index[disturbed])
-    return frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)
+    return frame[~out].reset_index(drop=True)

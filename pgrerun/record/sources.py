@@ -13,6 +13,7 @@ import shutil
 import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,13 +111,12 @@ def find(sources: Sequence[str], scratch: Path) -> Iterator[Found | Refused]:
 
     `scratch` is a private folder, for copies of what can't be read where it lies.
     """
-    unpacked = _Copies(scratch)
     for source in sources:
         if _scheme(source):
-            yield from _elsewhere(source, unpacked)
+            yield from _elsewhere(source, scratch)
         else:
             for place in _places(source):
-                yield from _below(place, unpacked, MAX_LEVELS)
+                yield from _below(place, scratch, MAX_LEVELS)
 
 
 def _scheme(source: str) -> str:
@@ -131,32 +131,21 @@ def _places(source: str) -> Iterator[Path]:
         yield Path(source)
 
 
-class _Copies:
-    """Numbered folders in a private one."""
-
-    def __init__(self, scratch: Path):
-        self._scratch, self._number = scratch, 0
-
-    def path(self) -> Path:
-        self._number += 1
-        return self._scratch / f"{self._number}"
-
-    def folder(self) -> Path:
-        made = self.path()
-        made.mkdir()
-        return made
+def _folder(scratch: Path) -> Path:
+    """A folder for a copy in the private one."""
+    return Path(tempfile.mkdtemp(dir=scratch))
 
 
 # ---- folders
 
 
-def _below(place: Path, copies: _Copies, levels: int) -> Iterator[Found | Refused]:
+def _below(place: Path, scratch: Path, levels: int) -> Iterator[Found | Refused]:
     words = visible(str(place))
     if place.is_file():
         if place.name == ENVIRONMENT:
             yield Found(visible(str(place.parent)), place.parent)
         elif _ARCHIVE.search(place.name):
-            yield from _in_archive(place, words, copies)
+            yield from _in_archive(place, words, scratch)
         return
     try:
         inside = sorted(os.scandir(place), key=lambda entry: entry.name)
@@ -169,26 +158,23 @@ def _below(place: Path, copies: _Copies, levels: int) -> Iterator[Found | Refuse
     for entry in inside:
         # what is hidden, or still being written, is no finished record
         passed = entry.name.startswith(".") or re.search(r"\.(partial|aside-\w+)$", entry.name)
-        if passed or not (entry.is_dir(follow_symlinks=False) or _is_archive(entry)):
+        archive = entry.is_file(follow_symlinks=False) and _ARCHIVE.search(entry.name)
+        if passed or not (entry.is_dir(follow_symlinks=False) or archive):
             continue
         if not levels:
             yield Refused(visible(entry.path), "it lies too deep below what was named")
         else:
-            yield from _below(Path(entry.path), copies, levels - 1)
-
-
-def _is_archive(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) and bool(_ARCHIVE.search(entry.name))
+            yield from _below(Path(entry.path), scratch, levels - 1)
 
 
 # ---- archives
 
 
 class _Unpacking:
-    """What an archive has of records: a numbered folder for each, and what is wrong with some."""
+    """What an archive has of records: a folder for each, and what is wrong with some."""
 
-    def __init__(self, copies: _Copies):
-        self._copies = copies
+    def __init__(self, scratch: Path):
+        self._scratch = scratch
         self._folders: dict[str, Path] = {}
         self._faults: dict[str, str] = {}
         self._members = self._passed = self._kept = 0
@@ -221,7 +207,7 @@ class _Unpacking:
         if not _part(name):
             return
         if where not in self._folders:
-            self._folders[where] = self._copies.folder()
+            self._folders[where] = _folder(self._scratch)
         target = self._folders[where] / path.name
         if target.exists():
             self._faults.setdefault(where, f"{path.name} is there twice")
@@ -242,9 +228,9 @@ class _Unpacking:
         target.write_bytes(data)
 
 
-def _in_archive(path: Path, words: str, copies: _Copies) -> Iterator[Found | Refused]:
+def _in_archive(path: Path, words: str, scratch: Path) -> Iterator[Found | Refused]:
     """The records in an archive. Of one that is damaged, or too large, none is given."""
-    unpacking = _Unpacking(copies)
+    unpacking = _Unpacking(scratch)
     try:
         if zipfile.is_zipfile(path):
             _unzip(path, unpacking)
@@ -340,7 +326,7 @@ def _untar(path: Path, unpacking: _Unpacking) -> None:
 # ---- elsewhere
 
 
-def _elsewhere(source: str, copies: _Copies) -> Iterator[Found | Refused]:
+def _elsewhere(source: str, scratch: Path) -> Iterator[Found | Refused]:
     """The records that DuckDB finds at an address."""
     words = visible(source)
     try:
@@ -348,12 +334,12 @@ def _elsewhere(source: str, copies: _Copies) -> Iterator[Found | Refused]:
             if _scheme(source) != "file":
                 _load(connection)
             if _ARCHIVE.search(urlsplit(source).path):
-                archive = copies.path()
+                archive = scratch / "archive"
                 _download(connection, source, archive)
-                yield from _in_archive(archive, words, copies)
+                yield from _in_archive(archive, words, scratch)
                 archive.unlink()
             else:
-                yield from _listed(connection, source, copies)
+                yield from _listed(connection, source, scratch)
     except duckdb.Error as error:
         yield Refused(words, f"DuckDB can't read it: {_one_line(error)}")
     except (OSError, ValueError) as error:
@@ -362,17 +348,14 @@ def _elsewhere(source: str, copies: _Copies) -> Iterator[Found | Refused]:
 
 def _load(connection: duckdb.DuckDBPyConnection) -> None:
     try:
+        connection.execute("INSTALL httpfs")  # which asks nobody where it is here already
         connection.execute("LOAD httpfs")
-    except duckdb.Error:
-        try:
-            connection.execute("INSTALL httpfs")
-            connection.execute("LOAD httpfs")
-        except duckdb.Error as error:
-            raise RecordError(
-                "DuckDB reads what isn't on this machine by its extension httpfs, which is not"
-                f" here and can't be fetched ({_one_line(error)}). Connect to the network once, or"
-                " copy the records into a folder and name that."
-            ) from None
+    except duckdb.Error as error:
+        raise RecordError(
+            "DuckDB reads what isn't on this machine by its extension httpfs, which is not"
+            f" here and can't be fetched ({_one_line(error)}). Connect to the network once, or"
+            " copy the records into a folder and name that."
+        ) from None
 
 
 def _download(connection: duckdb.DuckDBPyConnection, address: str, target: Path) -> None:
@@ -384,7 +367,7 @@ def _download(connection: duckdb.DuckDBPyConnection, address: str, target: Path)
 
 
 def _listed(
-    connection: duckdb.DuckDBPyConnection, source: str, copies: _Copies
+    connection: duckdb.DuckDBPyConnection, source: str, scratch: Path
 ) -> Iterator[Found | Refused]:
     pattern = source if _part(source) else f"{source.rstrip('/')}/**"
     listing = connection.execute("SELECT filename, size FROM read_blob($1)", [pattern]).fetchall()
@@ -406,7 +389,7 @@ def _listed(
             if faults[place]:
                 yield Refused(visible(place), faults[place])
                 continue
-            folder = copies.folder()
+            folder = _folder(scratch)
             for part in sizes[place]:
                 if f"{place}/{part}" in contents:
                     (folder / part).write_bytes(contents[f"{place}/{part}"])

@@ -46,7 +46,6 @@ ENOUGH = 5
 
 RESAMPLES = 4999
 EXACT = "exact"
-SIMULATED = "simulated"
 SLOWED = "disk slowed"
 DISTURBED = "disturbed"
 
@@ -80,11 +79,6 @@ class Interval:
     @property
     def exact(self) -> bool:
         return self.method == EXACT or self.method.startswith(f"{EXACT}, ")
-
-    @property
-    def simulated(self) -> bool:
-        """Whether a model's number, not a measured one (see `simulated`)."""
-        return self.method.startswith(SIMULATED)
 
     @property
     def disk(self) -> str:
@@ -137,9 +131,6 @@ class Sample:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return np.asarray(self.values, dtype=float)
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def combined(self, other: "Sample | float", how: Callable[[Any, Any], Any]) -> "Sample":
         """`how` of each block's two values, or of each value and a number."""
         if not isinstance(other, Sample):
@@ -159,18 +150,6 @@ def nothing() -> Interval:
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)
-
-
-def simulated(found: Interval) -> Interval:
-    """The same interval, marked as a model's: its spread is that of the costs and draws put in."""
-    return Interval(
-        found.estimate,
-        found.low,
-        found.high,
-        found.n,
-        found.confidence,
-        f"{SIMULATED}, {found.method}",
-    )
 
 
 def told_disk(words: str) -> str:
@@ -255,19 +234,10 @@ def _divided(estimate: Estimate) -> Estimate:
         if share == 1:
             return estimate(*given, confidence=confidence, **more)
         found = estimate(*given, confidence=1 - (1 - confidence) * share, **more)
-        if isinstance(found, Interval):
-            return _at_a_look(found, confidence)
-        parts = {
-            n: _at_a_look(x, confidence) for n, x in vars(found).items() if isinstance(x, Interval)
-        }
-        return replace(found, **parts)
+        method = found.method if found.disturbed else f"{found.method}, corrected for looks"
+        return replace(found, confidence=confidence, method=method)
 
     return cast(Estimate, divided)
-
-
-def _at_a_look(found: Interval, confidence: float) -> Interval:
-    method = found.method if found.disturbed else f"{found.method}, corrected for looks"
-    return replace(found, confidence=confidence, method=method)
 
 
 @_divided
@@ -300,22 +270,6 @@ def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval
 
 
 @_divided
-def mean(x: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Mean of `x` with a t interval: the bootstrap of a mean is too narrow for few values.
-
-    If a value isn't finite, the interval is disturbed. ValueError without values.
-    """
-    x = _values(x, "x")
-    if not np.isfinite(x).all():
-        return _disturbed(x[np.isfinite(x)], -np.inf, confidence)
-    centre = float(x.mean())
-    if x.size == 1:
-        return Interval(centre, -np.inf, np.inf, 1, confidence, "none: a single value")
-    half = float(stats.t.ppf((1 + confidence) / 2, x.size - 1) * stats.sem(x))
-    return Interval(centre, centre - half, centre + half, x.size, confidence, "t")
-
-
-@_divided
 def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95) -> Interval:
     """Median of the paired ratios a[i] / b[i], dimensionless.
 
@@ -333,7 +287,6 @@ def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
     return found
 
 
-@_divided
 def ratio_of_medians(
     a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
 ) -> Interval:
@@ -442,7 +395,6 @@ def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, fl
     return scale, sigma, kappa, np.sqrt((1 - sigma) / kappa) if kappa > 1e-6 else np.inf
 
 
-@_divided
 def scalability(
     clients: ArrayLike,
     throughput: ArrayLike,
@@ -520,28 +472,6 @@ def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
         confidence,
         "Wilson",
     )
-
-
-def rate(counts: ArrayLike, seconds: float, *, confidence: float = 0.95) -> Interval:
-    """Events per second, of counts in windows of equal length that last `seconds` together.
-
-    Each end is the outer one of two: the exact interval of a Poisson process (Garwood 1936), and t
-    over the windows, since what comes in bursts scatters more than that process. `n` is whole
-    seconds. Disturbed if a count can't be; ValueError without windows, or if they have no length.
-    """
-    x = _values(counts, "counts")
-    if seconds <= 0:
-        raise ValueError("events are counted over a time that is positive")
-    if not (np.isfinite(x) & (x >= 0)).all():
-        return _disturbed(np.array([]), confidence=confidence)
-    total, tail = float(x.sum()), (1 - confidence) / 2
-    low = float(stats.chi2.ppf(tail, 2 * total) / 2) if total else 0.0
-    high = float(stats.chi2.isf(tail, 2 * total + 2) / 2)
-    if x.size > 1:
-        windows = mean(x, confidence=confidence).times(x.size)
-        low, high = max(0.0, min(low, windows.low)), max(high, windows.high)
-    ends = (total / seconds, low / seconds, high / seconds)
-    return Interval(*ends, int(seconds), confidence, "Poisson, widened to t over windows")
 
 
 # ---- whether groups differ

@@ -37,10 +37,10 @@ where all of them hold or are stronger, partly where some of them reach at least
 direction, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
-nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). What is
-timed is inconclusive at profile ci, whatever its interval: that profile is for counts. A claim
-whose experiment can't run here, or whose regime isn't reached, is not tested here; so is one that
-is only an opinion. A simulation decides nothing about a claim of another basis.
+nor does an effect that is smaller than what the run's A/A comparison shows. What is timed is
+inconclusive at profile ci, whatever its interval: that profile is for counts. A claim whose
+experiment can't run here, or whose regime isn't reached, is not tested here; so is one that is only
+an opinion.
 """
 
 import hashlib
@@ -54,8 +54,6 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.record import claims, statistics
@@ -400,22 +398,15 @@ def plain(evidence: Any) -> Any:
 def _interval(evidence: Any, claim: Claim) -> Interval:
     """The evidence as an interval. TypeError: the chapter gave what the predicate can't use."""
     if isinstance(evidence, Interval):
-        found = evidence
-    elif isinstance(evidence, (bool, str)) or not hasattr(evidence, "__float__"):
+        return evidence
+    if isinstance(evidence, (bool, str)) or not hasattr(evidence, "__float__"):
         raise TypeError(
             f"{claim.id}: predicate {claim.predicate!r} needs an interval or a number, not"
             f" {evidence!r}"
         )
-    elif math.isnan(float(evidence)):  # nothing could be measured: no pairs, no verdict
-        found = statistics.nothing()
-    else:
-        found = statistics.exact(float(evidence))
-    if found.simulated and claim.basis is not Basis.SIMULATED:
-        raise TypeError(
-            f"{claim.id}: a simulation decides nothing about a claim whose basis is"
-            f" {claim.basis!r}. Give it `beside`."
-        )
-    return found
+    if math.isnan(float(evidence)):  # nothing could be measured: no pairs, no verdict
+        return statistics.nothing()
+    return statistics.exact(float(evidence))
 
 
 def _truth(value: Any, claim: Claim) -> bool | None:
@@ -432,12 +423,6 @@ def _truth(value: Any, claim: Claim) -> bool | None:
 
 Word = tuple[Verdict, str]
 """A verdict and what the predicate notes about it."""
-
-
-def _too_few(found: Interval) -> str:
-    if found.disturbed:
-        return "what was measured was disturbed"
-    return "" if found.enough else f"only {found.n} of at least {statistics.ENOUGH} pairs"
 
 
 def reached(claim: Claim, size: Size) -> Size:
@@ -469,8 +454,7 @@ def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, f"{none}{' and the printed one' if band else ''}"
 
 
-def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None  # held when the ledger is read
+def _between(claim: Claim, found: Interval, size: Size) -> Word:
     band = reached(claim, size)
     if band.low <= found.low and found.high <= band.high:
         return Verdict.HOLDS, ""
@@ -482,8 +466,7 @@ def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, "an end of what is claimed lies inside the interval"
 
 
-def _bound(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None
+def _bound(claim: Claim, found: Interval, size: Size) -> Word:
     low, high, bound = found.low, found.high, size.low
     if claim.predicate is Predicate.AT_LEAST:
         low, high, bound = -high, -low, -bound
@@ -494,17 +477,14 @@ def _bound(claim: Claim, found: Interval, size: Size | None) -> Word:
     return Verdict.INCONCLUSIVE, "the bound lies inside the interval"
 
 
-def _equals(claim: Claim, found: Interval, size: Size | None) -> Word:
-    assert size is not None
+def _equals(claim: Claim, found: Interval, size: Size) -> Word:
     if not found.exact:
         raise TypeError(f"{claim.id}: predicate 'equals' is for exact facts, not for {found}")
     same = math.isclose(found.estimate, size.low, rel_tol=1e-9)
     return (Verdict.HOLDS if same else Verdict.DIFFERENT_NOW), ""
 
 
-_NUMBER: Mapping[Predicate, Callable[[Claim, Interval, Size | None], Word]] = {
-    Predicate.RATIO: _ratio,
-    Predicate.DIRECTION: _ratio,
+_SIZED: Mapping[Predicate, Callable[[Claim, Interval, Size], Word]] = {
     Predicate.BETWEEN: _between,
     Predicate.AT_MOST: _bound,
     Predicate.AT_LEAST: _bound,
@@ -512,27 +492,24 @@ _NUMBER: Mapping[Predicate, Callable[[Claim, Interval, Size | None], Word]] = {
 }
 
 
-def hidden(x: Interval, margin: float, noise: NoiseFloor | None) -> bool:
-    """Whether a ratio is no farther from one than what a run's A/A comparison shows without cause.
-
-    Where that is within the margin, whatever it hides is of no interest anyway.
-    """
-    return noise is not None and noise.floor > 1 + margin and noise.hides(x.estimate)
-
-
 def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None) -> Word:
     """The word of one measured number of a claim; `name` is that of its part, "" of an only one."""
-    if few := _too_few(found):
-        return Verdict.INCONCLUSIVE, few
+    if not found.enough:
+        few = f"only {found.n} of at least {statistics.ENOUGH} pairs"
+        return Verdict.INCONCLUSIVE, "what was measured was disturbed" if found.disturbed else few
     size = claim.sizes.get(name, claim.sizes.get(""))
-    judged = _NUMBER[_predicate(claim)]
-    if size is None and judged is not _ratio:  # an older record's, of a part that decided then
+    if claim.predicate in claims.WITH_MARGIN:
+        word, reason = _ratio(claim, found, size)
+    elif size is None:  # an older record's, of a part that decided then
         raise TypeError(f"{claim.id} prints no size of {name!r}")
-    word, reason = judged(claim, found, size)
+    else:
+        word, reason = _SIZED[_predicate(claim)](claim, found, size)
     timed = claim.predicate in claims.WITH_MARGIN and claim.basis in (Basis.TIMED, Basis.MACHINE)
-    if not timed or found.exact or not hidden(found, claim.margin, noise):
+    if noise is None or not timed or found.exact:
         return word, reason
-    assert noise is not None  # which hides it
+    # a floor within the margin hides only what is of no interest anyway
+    if noise.floor <= 1 + claim.margin or not noise.hides(found.estimate):
+        return word, reason
     if word is Verdict.NOT_REPRODUCED and size and not any(map(noise.hides, size)):
         return word, reason  # the printed effect would have been seen
     return Verdict.INCONCLUSIVE, (
@@ -734,16 +711,14 @@ def _outside(name: str, found: Interval) -> Outside:
 class Judge:
     """Judges the claims of one chapter and keeps account of them.
 
-    `run` (anything with `add_verdict`) gets each judgement; `can` tells whether a capability in
-    the ledger's `needs` is there, and a claim that needs a missing one is set aside by itself.
-    `elsewhere` says of what is missing in which profile it would be there, "" if in none.
+    `run` (anything with `add_verdict`) gets each judgement. `elsewhere` says of what is missing in
+    which profile it would be there, "" if in none.
     """
 
     def __init__(
         self,
         chapter: str,
         run: Any = None,
-        can: Callable[[str], bool] | None = None,
         file: Path = claims.LEDGER,
         elsewhere: Callable[[str], str] = lambda capability: "",
         rules: Mapping[str, str] | None = None,
@@ -762,7 +737,7 @@ class Judge:
             raise BookError(
                 f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}."
             )
-        self._run, self._can, self._elsewhere = run, can, elsewhere
+        self._run, self._elsewhere = run, elsewhere
         self._rules = {} if rules is None else rules
         self._times_decide = times_decide
         self._judgements: list[Judgement] = []
@@ -805,11 +780,6 @@ class Judge:
         and deciding nothing. `regime` is what was measured of the claim's regimes, by name.
         """
         claim = self.claim(id)
-        can = self._can
-        missing = [capability for capability in claim.capabilities if can and not can(capability)]
-        if missing:
-            why = f"it needs {missing[0]}, which is missing here"
-            return self._keep(set_aside(claim, missing[0], why))
         others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
         measured = {
             name: value if isinstance(value, Interval) else statistics.exact(float(value))
@@ -847,27 +817,6 @@ class Judge:
         done = {judgement.claim.id for judgement in self._judgements}
         return [id for id in self._claims if id not in done]
 
-    def table(self) -> pd.DataFrame:
-        """The verdicts in the ledger's order, indexed by claim id.
-
-        Columns: claim, headline (bool), section, printed (the document's words), quantity,
-        estimate, low, high, n (NaN without an interval), basis, verdict, note.
-        """
-        last = {judgement.claim.id: judgement for judgement in self._judgements}
-        columns = ["claim", "headline", "section", "printed", "quantity"]
-        columns += ["estimate", "low", "high", "n", "basis", "verdict", "note"]
-        rows = {}
-        for id in self._claims:
-            if id in last:
-                claim, evidence = last[id].claim, last[id].evidence
-                rows[id] = [
-                    *(claim.claim, claim.headline, claim.section, claim.published_value),
-                    claim.comparison,
-                    *(getattr(evidence, x, math.nan) for x in ("estimate", "low", "high", "n")),
-                    *(str(claim.basis), str(last[id].verdict), last[id].remarks),
-                ]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("id")
-
     def close(self) -> None:
         """BookError if a claim of the chapter is unjudged or was judged more than once."""
         problems = []
@@ -884,13 +833,6 @@ class Judge:
 
 
 def _beside(claim: Claim, evidence: Any) -> Judgement:
-    """Judged as if it could decide: a simulation as one."""
-    simulated = claim.model_copy(update={"basis": Basis.SIMULATED})
-    found = judge(simulated if _is_simulated(evidence) else claim, evidence)
+    """Judged as if it could decide."""
+    found = judge(claim, evidence)
     return Judgement(claim, found.verdict, found.evidence, reason=found.reason)
-
-
-def _is_simulated(evidence: Any) -> bool:
-    many = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-    values = [one.value if isinstance(one, Part) else one for one in many]
-    return any(isinstance(value, Interval) and value.simulated for value in values)

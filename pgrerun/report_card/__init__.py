@@ -9,7 +9,7 @@ what the server has counted about its owner's relations, `limits.py` ends what t
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ import psycopg
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.server import Borrowed, place
 from pgrerun.page import narrate
+from pgrerun.parameters import require_writable
 from pgrerun.record.database import NotMeasured
 from pgrerun.record.evidence import NoRows
 from pgrerun.record.statistics import TooFew
@@ -51,8 +52,8 @@ class Outcome:
     ended: bool = False
 
 
-def limits(minutes: float) -> dict[str, float]:
-    """Seconds that each section may take, by its name; ParameterError unless `minutes` is in its
+def planned(minutes: float) -> list[Outcome]:
+    """The sections with the seconds that each may take; ParameterError unless `minutes` is in its
     range.
     """
     if not MINUTES[0] <= minutes <= MINUTES[1]:
@@ -61,29 +62,27 @@ def limits(minutes: float) -> dict[str, float]:
             f" {minutes:g} was given."
         )
     whole = sum(section.share for section in SECTIONS)
-    return {
-        section.name: 60 * minutes * (1 - SPARE) * section.share / whole for section in SECTIONS
-    }
+    seconds = 60 * minutes * (1 - SPARE)
+    return [Outcome(section, seconds * section.share / whole) for section in SECTIONS]
 
 
-def in_order() -> list[Section]:
+def in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The sections as they run: first those that a load would disturb."""
-    return sorted(SECTIONS, key=lambda section: not section.undisturbed)
+    return sorted(outcomes, key=lambda one: not one.section.undisturbed)
 
 
 def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
     """Where the card would be made, and what each section would do, touch and take at most; nothing
     is touched, not even by a connection.
     """
-    seconds = limits(minutes)
     rows = [
         {
-            "section": s.title,
-            "what it does": s.does,
-            "what it touches": s.touches,
-            "at most": f"{seconds[s.name]:.0f} s",
+            "section": one.section.title,
+            "what it does": one.section.does,
+            "what it touches": one.section.touches,
+            "at most": f"{one.limit:.0f} s",
         }
-        for s in in_order()
+        for one in in_order(planned(minutes))
     ]
     return place(server), rows
 
@@ -120,15 +119,14 @@ def write(
     mend: a schema that isn't there, a server that doesn't answer or lets us make no schema, a place
     that can't be written to.
     """
-    seconds = limits(minutes)
+    card = Card(schema, minutes, planned(minutes))
     for file in filter(None, (out, keep)):
-        _writable(file)
+        require_writable(file, "The page")
     # what a section's end interrupts is told as that, and not by the driver with an address
     logging.getLogger("psycopg").setLevel(logging.ERROR)
-    card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
     try:
         with stoppable("the server to be as it was found"):
-            _make(card, server, out, keep, max(seconds.values()))
+            _make(card, server, out, keep)
     except KeyboardInterrupt as stop:
         kept = f"What was finished is in {out}. " if card.server else ""
         left = " ".join(getattr(stop, "__notes__", [])) or "The server is as it was found."
@@ -136,18 +134,20 @@ def write(
     return out
 
 
-def _make(card: Card, server: str, out: Path, keep: Path | None, longest: float) -> None:
+def _make(card: Card, server: str, out: Path, keep: Path | None) -> None:
     """Run the sections, and write the page whatever ends them."""
     started = time.monotonic()
+    longest = max(outcome.limit for outcome in card.outcomes)
     with _guest(server, longest, 60 * card.minutes) as guest:
-        visits = _Visits(lambda name, watchdog: Visit(name, guest, card.schema, watchdog))
+        chapters = {outcome.section.chapter for outcome in card.outcomes}
+        visits = {name: Visit(name, guest, card.schema) for name in sorted(chapters)}
         catalogs.require_schema(guest, card.schema)
         try:
             card.server, card.far = page.described(guest), is_far(guest)
             card.machine, card.load = page.machine_here(), [os.getloadavg()[0]]
-            for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+            for outcome in in_order(card.outcomes):
                 left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
-                run_section(outcome, visits, min(outcome.limit, left))
+                run_section(outcome, visits[outcome.section.chapter], min(outcome.limit, left))
         finally:
             card.seconds = time.monotonic() - started
             card.written = datetime.now(UTC).isoformat(timespec="seconds")
@@ -167,14 +167,12 @@ def sample(file: Path, said: str) -> str:
     known = [section for section in SECTIONS if section.name in sections]
     outcomes = [Outcome(one, sections[one.name]["limit"]) for one in known]
     card = Card(**head | {"outcomes": outcomes, "said": said})
-    visits = _Visits(
-        lambda name, watchdog: kept.KeptVisit(card, name, given[name], lines[name], watchdog)
-    )
-    for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+    visits = {name: kept.KeptVisit(card, name, given[name], lines[name]) for name in given}
+    for outcome in in_order(card.outcomes):
         was = sections[outcome.section.name]
         outcome.reason = was["reason"]
         if not was["reason"]:
-            run_section(outcome, visits, TELLING)
+            run_section(outcome, visits[outcome.section.chapter], TELLING)
         outcome.seconds, outcome.ended = was["seconds"], was["ended"]
     return page.drawn(card)
 
@@ -218,33 +216,16 @@ def _late(server: str, what: str, late: TimeIsUp) -> str:
     )
 
 
-class _Visits(dict):
-    """Visits by chapter, made when they are asked for."""
-
-    def __init__(self, make: Callable[[str, Watchdog], Visit]):
-        super().__init__()
-        self._make = make
-
-    def of(self, section: Section, watchdog: Watchdog) -> Visit:
-        if section.chapter not in self:
-            self[section.chapter] = self._make(section.chapter, watchdog)
-        self[section.chapter].watchdog = watchdog
-        return self[section.chapter]
-
-
-def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
+def run_section(outcome: Outcome, visit: Visit, seconds: float) -> None:
     """Run one section for so many seconds at most, and note what came of it."""
     if seconds < 1:
         outcome.reason = "No time was left for it; give the card more minutes."
         return
-    watchdog, started = Watchdog(seconds), time.monotonic()
+    visit.watchdog, started = Watchdog(seconds), time.monotonic()
     try:
-        with watchdog.watching():
-            outcome.pieces = [
-                piece
-                for piece in outcome.section.experiment(visits.of(outcome.section, watchdog))
-                if piece is not None
-            ]
+        with visit.watchdog.watching():
+            found = outcome.section.experiment(visit)
+            outcome.pieces = [piece for piece in found if piece is not None]
     except TimeIsUp:
         outcome.reason = (
             f"Its time of {narrate.number(seconds, 0)} s was over before there was anything to"
@@ -258,22 +239,7 @@ def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
         outcome.reason = str(error)
     except psycopg.Error as error:  # the server's own word: a permission, a lock, a shutdown
         outcome.reason = f"The server refused: {' '.join(str(error).split())}"
-    outcome.seconds, outcome.ended = time.monotonic() - started, watchdog.ended
-
-
-def _writable(out: Path) -> None:
-    """ParameterError, before anything is asked of a server, unless the page can be written."""
-    folder, problem = out.absolute().parent, ""
-    if out.is_dir():
-        problem = "it is a folder"
-    elif not folder.is_dir():
-        problem = f"there is no folder {folder}"
-    elif not os.access(out if out.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
-        problem = "this account may not write there"
-    if problem:
-        raise ParameterError(
-            f"The page can't be written to {out}: {problem}. Name another place with --out."
-        )
+    outcome.seconds, outcome.ended = time.monotonic() - started, visit.watchdog.ended
 
 
 def _put(out: Path, text: str) -> None:

@@ -52,10 +52,9 @@ def counted_since(server: Server) -> str:
     """Since when the database's statistics have been counted, as a date; "" if they were never
     reset.
     """
-    with server.connect() as connection:
-        [since] = connection.execute(
-            "SELECT stats_reset::date FROM pg_stat_database WHERE datname = current_database()"
-        ).fetchone()
+    [since] = server.fetch(
+        "SELECT stats_reset::date FROM pg_stat_database WHERE datname = current_database()"
+    )
     return str(since or "")
 
 

@@ -17,7 +17,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server import Borrowed, passwords
 from pgrerun.lab.testbed import Experiment
 from pgrerun.record import runs
-from pgrerun.report_card.limits import TimeIsUp, Watchdog
+from pgrerun.report_card.limits import TimeIsUp
 from pgrerun.report_card.visit import Visit
 
 if TYPE_CHECKING:
@@ -29,11 +29,9 @@ Lines = Mapping[str, list[dict[str, Any]]]
 class KeptVisit(Visit):
     """A visit that measures nothing: a section gets what it got when its card was made."""
 
-    def __init__(
-        self, card: "Card", name: str, given: Mapping[str, Any], lines: Lines, watchdog: Watchdog
-    ):
+    def __init__(self, card: "Card", name: str, given: Mapping[str, Any], lines: Lines):
         self.far = card.far
-        self._open(name, given, card.schema, watchdog)
+        self._open(name, given, card.schema)
         self._kept = lines
 
     def measure(self, wanted: Experiment, **changed: Any) -> None:

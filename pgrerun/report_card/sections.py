@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -157,40 +157,51 @@ def _crowd(others: statistics.Interval, ours: int) -> Sentence | None:
 
 def _places(visit: Visit, found: Database) -> charts.Figure:
     bound = printed.table("tp1_bound").query("kind in ('leaf', 'heap')")
-    index = {relation: f"{relation}_index" for relation in bound["relation"]}
-    rows = [
-        charts.row(
-            "least possible",
-            "printed",
-            row.reads,
-            part=index[row.relation] if row.kind == "leaf" else row.relation,
-        )
-        for row in bound.itertuples()
-    ]
+    leaf = bound["relation"] + "_index"
+    least = pd.DataFrame({"part": bound["relation"].where(bound["kind"] == "heap", leaf)})
+    parts = [least.assign(label="least possible", kind="printed", value=bound["reads"])]
     for verb in _VERBS:
-        rows += [
-            charts.row(
-                verb.replace("_", " "),
-                "measured",
-                visit.value(found, f"as_it_is.{page_accesses.metric(verb, place)}").estimate,
-                part=place,
-            )
-            for place in OURS
-        ]
-    frame = pd.DataFrame(rows)
+        metrics = [f"as_it_is.{page_accesses.metric(verb, place)}" for place in OURS]
+        values = [visit.value(found, metric).estimate for metric in metrics]
+        counted = {"label": verb.replace("_", " "), "kind": "measured", "value": values}
+        parts.append(pd.DataFrame({"part": list(OURS)} | counted))
+    frame = pd.concat(parts, ignore_index=True)
+    bars = frame[frame["kind"] == "measured"].groupby("label", sort=False)["value"].sum()
+    quantity = "pages per transaction"
     return charts.stacked(
         frame,
         charts.Words(
             question="How many pages does a transaction look at, and how many does it read?",
             caption=(
-                "Pages per debit-credit transaction, by relation and index: the 1990 report's"
-                " bound, which takes roots of B-trees and last pages to be in the pool; pages"
-                " looked at in the buffer pool; and pages read from outside of it."
+                f"{_ranged(bars, quantity)}Pages per debit-credit transaction, by relation and"
+                " index: the 1990 report's bound, which takes roots of B-trees and last pages to be"
+                " in the pool; pages looked at in the buffer pool; and pages read from outside of"
+                " it."
             ),
             name="card-pages",
         ),
-        charts.Axis("pages per transaction"),
+        charts.Axis(quantity),
     )
+
+
+def _ranged(values: pd.Series, quantity: str) -> str:
+    """What a chart's caption says first: the least and the greatest of values by their labels."""
+    least, most = values.idxmin(), values.idxmax()
+    low, high = narrate.number(values[least]), narrate.number(values[most])
+    if len(values) == 1:
+        return f"In this run, {quantity} came to {low}. "
+    if low == high:
+        return ""
+    return f"In this run, {quantity} ranged from {low} ({least}) to {high} ({most}). "
+
+
+def _by_table(rows: pd.DataFrame, share: str, quantity: str, words: charts.Words) -> charts.Figure:
+    """A share of each table, of those that a chart has room for."""
+    shown = rows.head(SHOWN)
+    frame = pd.DataFrame({"label": shown["table"], "kind": "measured", "value": shown[share]})
+    said = _ranged(frame.set_index("label")["value"], quantity)
+    words = replace(words, caption=said + words.caption)
+    return charts.compare(frame, words, charts.Axis(quantity, zero=True))
 
 
 SHOWN = 12  # tables that a chart has room for
@@ -223,16 +234,14 @@ def hot_share(visit: Visit) -> list[Piece]:
         f"Most of the others are {named(worst.table)}'s,"
         f" {narrate.number(worst.updates - worst.hot)} of its {narrate.number(worst.updates)}."
     )
-    shown = found.head(SHOWN)
-    frame = pd.DataFrame(
-        [charts.row(row.table, "measured", row.share) for row in shown.itertuples()]
-    )
     return [
         Sentence(said if found["hot"].sum() == every else f"{said} {most}"),
         _kept_from_it(found),
         _since(visit),
-        charts.compare(
-            frame,
+        _by_table(
+            found,
+            "share",
+            "share of updates that were heap-only",
             charts.Words(
                 question="Which share of each table's updates was heap-only?",
                 caption=(
@@ -241,7 +250,6 @@ def hot_share(visit: Visit) -> list[Piece]:
                 ),
                 name="card-hot",
             ),
-            charts.Axis("share of updates that were heap-only", zero=True),
         ),
         tables.table(
             found.rename(
@@ -311,10 +319,6 @@ def index_only(visit: Visit) -> list[Piece]:
         .reset_index()
     )
     bad = by_table[by_table["visible"] < ENOUGH]
-    shown = by_table.head(SHOWN)
-    frame = pd.DataFrame(
-        [charts.row(row.table, "measured", row.visible) for row in shown.itertuples()]
-    )
     return [
         Sentence(
             f"Of {narrate.count(len(by_table), 'table')} whose indexes are scanned,"
@@ -331,9 +335,7 @@ def index_only(visit: Visit) -> list[Piece]:
             " Marked pages are those of the last vacuum or analyze."
         ),
         _since(visit),
-        charts.compare(
-            frame, _VISIBLE, charts.Axis("share of pages marked all-visible", zero=True)
-        ),
+        _by_table(by_table, "visible", "share of pages marked all-visible", _VISIBLE),
         tables.table(
             found.drop(columns="marked").rename(columns={"visible": "share marked"}),
             "Indexes that could answer by themselves",
@@ -385,13 +387,12 @@ def group_commit(visit: Visit) -> list[Piece]:
                 f"commits.tps[clients = {most}] / commits.tps[clients = 1]",
             )
         )
+        those = narrate.count(most, "client")
+        gained = narrate.ratio_sentence(gain, "throughput of single inserts", those, "one")
         return [
             Sentence(
                 f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
-                f" {narrate.interval(many)} with {narrate.count(most, 'client')}."
-            )
-            + narrate.ratio_sentence(
-                gain, "throughput of single inserts", narrate.count(most, "client"), "one"
+                f" {narrate.interval(many)} with {those}. {gained}"
             ),
             _waits_for_nothing(visit),
             Sentence(
@@ -413,8 +414,8 @@ SELECT 'commits per flush' AS panel, clients AS x, per_flush AS value, block
 FROM commits WHERE waits
 UNION ALL SELECT 'commits per second', clients, tps, block FROM commits WHERE waits
 ORDER BY panel, x""",
-    x_axis=declared.AxisWords(quantity="clients", log=True),
-    axis=declared.AxisWords(quantity="commits", zero=True),
+    x_axis=charts.Axis(quantity="clients", log=True),
+    axis=charts.Axis(quantity="commits", zero=True),
 )
 
 

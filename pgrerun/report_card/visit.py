@@ -53,9 +53,11 @@ class Visit:
     that a card can be kept, and drawn again without the server (`kept.py`).
     """
 
-    def __init__(self, name: str, guest: Borrowed, schema: str, watchdog: Watchdog):
+    watchdog: Watchdog
+
+    def __init__(self, name: str, guest: Borrowed, schema: str):
         self.far = is_far(guest)
-        self._open(name, (PARAMETERS_FAR if self.far else PARAMETERS)[name], schema, watchdog)
+        self._open(name, (PARAMETERS_FAR if self.far else PARAMETERS)[name], schema)
         self.server = guest
         self.bed = Testbed(
             self.parameters,
@@ -64,9 +66,8 @@ class Visit:
             rows=lambda name: self.rows.get(name, []),
         )
 
-    def _open(self, name: str, given: Mapping[str, Any], schema: str, watchdog: Watchdog) -> None:
-        self.name, self.given = name, given
-        self.schema, self.watchdog = schema, watchdog
+    def _open(self, name: str, given: Mapping[str, Any], schema: str) -> None:
+        self.name, self.given, self.schema = name, given, schema
         self.parameters = chapter_parameters(name, given)
         self.rows: dict[str, list[Row]] = {}
         self.aside: dict[str, CannotMeasure] = {}

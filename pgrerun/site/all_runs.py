@@ -60,31 +60,20 @@ def summary(gathered: Gathered) -> str:
             " from what the record keeps, and"
             f" {'is' if gathered.unanswered == 1 else 'are'} left out."
         )
-    rows = [
-        ({}, [name, _spread(gathered, key), _known(gathered, key)])
-        for key, name in _QUANTITIES.items()
-    ]
+    rows = [({}, [name, *_spread(gathered, key)]) for key, name in _QUANTITIES.items()]
     table = scoreboard.table("The machines", ["what", "from, median, to", "machines"], rows)
     return scoreboard.paragraph(" ".join(said)) + table + _refused(gathered)
 
 
-def _known(gathered: Gathered, name: str) -> str:
-    return narrate.number(int((~np.isnan(machines.values(gathered, name))).sum()))
-
-
-def _spread(gathered: Gathered, name: str) -> str:
+def _spread(gathered: Gathered, name: str) -> tuple[str, str]:
+    """From which to which value a circumstance goes, and of how many machines that is known."""
     known = machines.values(gathered, name)
     known = known[~np.isnan(known)]
     if not known.size:
-        return "unknown"
+        return "unknown", narrate.number(0)
     low, middle, high = (_said(name, x) for x in (known.min(), np.median(known), known.max()))
     spread = low if low == high else f"{low}, {middle}, {high}"
-    return spread + _unit(name)
-
-
-def _unit(name: str) -> str:
-    unit = _UNITS[name][0]
-    return f" {unit}" if unit else ""
+    return f"{spread} {_UNITS[name][0]}".rstrip(), narrate.number(known.size)
 
 
 def _said(name: str, value: float) -> str:
@@ -144,14 +133,10 @@ def _dependence_row(
         _counted(gathered, one.claim),
         (
             f"{narrate.number(100 * one.found.effect, 0)} % of the ranks' variance, expected share"
-            f" of chance findings {_small(one.q)}"
+            f" of chance findings {'below 0.0001' if one.q < 1e-4 else f'{one.q:.2g}'}"
         ),
     ]
     return {}, cells
-
-
-def _small(share: float) -> str:
-    return "below 0.0001" if share < 1e-4 else f"{share:.2g}"
 
 
 def _claim(claim: str, address: Address) -> str:

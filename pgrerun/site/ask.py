@@ -8,7 +8,6 @@ what each chart draws as a table: its own query is DuckDB's, of which PostgreSQL
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -28,21 +27,6 @@ CREATE FUNCTION public.median_of(double precision[]) RETURNS double precision
 CREATE AGGREGATE public.median(double precision) (
     SFUNC = array_append, STYPE = double precision[], FINALFUNC = public.median_of);
 """
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: where it stands, its columns with PostgreSQL's types, its file, its rows."""
-
-    schema: str
-    name: str
-    columns: list[tuple[str, str]]
-    file: str
-    rows: int
-
-    def statement(self) -> str:
-        columns = ", ".join(f'"{name}" {kind}' for name, kind in self.columns)
-        return f'CREATE TABLE {self.schema}."{self.name}" ({columns})'
 
 
 def frames(teller: Teller) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -72,12 +56,24 @@ def write(folder: Path, teller: Teller) -> None:
         file = f"{schema}.{name}.csv".replace("/", ".")
         frame.to_csv(folder / file, index=False)
         columns = [(str(column), _type(frame[column])) for column in frame]
-        tables.append(Table(schema, name, columns, file, len(frame)))
+        made_of = ", ".join(f'"{column}" {kind}' for column, kind in columns)
+        tables.append(
+            {
+                "schema": schema,
+                "name": name,
+                "columns": columns,
+                "file": file,
+                "rows": len(frame),
+                "statement": f'CREATE TABLE {schema}."{name}" ({made_of})',
+            }
+        )
     listing = {
         "functions": FUNCTIONS,
-        "tables": [asdict(table) | {"statement": table.statement()} for table in tables],
+        "tables": tables,
         "charts": {
-            table.name: _question(table.name) for table in tables if table.schema == "charts"
+            table["name"]: _question(table["name"])
+            for table in tables
+            if table["schema"] == "charts"
         },
     }
     (folder / LISTING).write_text(json.dumps(listing), "utf-8")

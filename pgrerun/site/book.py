@@ -31,7 +31,6 @@ from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.lab.server import passwords
 from pgrerun.lab.server.private import PrivateDirectory, base_directory, sweep
 from pgrerun.parameters import (
-    ONLY,
     ChapterParameters,
     addresses,
     chapter_parameters,
@@ -40,6 +39,7 @@ from pgrerun.parameters import (
     info,
     modules,
     profile_values,
+    require_writable,
     unknown,
 )
 from pgrerun.progress import track
@@ -63,7 +63,8 @@ _INJECTED = "injected-parameters"
 _RECORD = "PGRERUN_RECORD"  # as `notebook.RECORD`, whose module takes long to import
 _ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
-_FOLDED, _OUTPUT_FOLDED = "hide-input", "hide-output"
+_FOLDED = "hide-input"
+_FOLDING = {_FOLDED, "hide-output"}
 _NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -85,22 +86,6 @@ class State:
     def only_prose(self) -> bool:
         """Whether the executed outputs still fit and only the text around them is old."""
         return self.reasons == ["prose changed"]
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """A run of a chapter that was stopped: its name, its folder, and how much it keeps."""
-
-    run: str
-    folder: Path
-    observations: int
-
-    def sentence(self) -> str:
-        return (
-            f"The run {self.run} keeps {self.observations}"
-            f" observation{'s' * (self.observations != 1)}: the same command goes on from there. To"
-            f" start anew, delete {self.folder}."
-        )
 
 
 @dataclass(frozen=True)
@@ -182,27 +167,26 @@ class Book:
         out: Path | None = None,
         name: str = "",
         keep_address: bool = False,
-        only: Sequence[str] = (),
     ) -> Path:
         """Execute a chapter and return the executed notebook's path.
 
         It lands in book/results with its stamp, or only at `out`. What fails, is
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
         under _build/failed, where it can't be published. Where somebody's server is stands in it
-        and in its record only if `keep_address` says so, or the environment (passwords.py). `only`
-        names the experiments to attempt, where not all are; such a page isn't gated.
+        and in its record only if `keep_address` says so, or the environment (passwords.py).
         """
         from pgrerun.record import runs
+        from pgrerun.site import gates
         from pgrerun.site.execution import execute
 
-        chapter, run = state.chapter, name or _run_name(state)
+        chapter = state.chapter
+        run = name or os.environ.get(RUN_NAME) or state.parameters.profile
         if out is not None:
-            _require_writable(out)
+            require_writable(out, "The executed notebook")
         running = self.build / "running" / f"{chapter}.ipynb"
         environment = {RUN_NAME: name} if name else {}
         keep_address = keep_address or passwords.keeps_address()
         environment |= {passwords.KEEP_ADDRESS: "1"} if keep_address else {}
-        environment |= {ONLY: ",".join(only)} if only else {}
         with self.alone() as scratch:
             started = time.monotonic()
             try:
@@ -213,17 +197,16 @@ class Book:
                     title=chapter,
                     scratch=scratch,
                     environment=environment,
-                    whole=not only,
                 )
                 seconds = time.monotonic() - started
                 for address in () if keep_address else addresses(state.parameters).values():
                     executed = _without_address(executed, address)
                 _write(_presentable(executed), running)
-                self._gate(running, whole=not only)
+                gates.check_chapter(running)
             except RerunError as error:
                 error = self._kept(running, error)
                 if stopped := self.stopped(chapter, run):
-                    error.args = (f"{error} {stopped[0].sentence()}",)
+                    error.args = (f"{error} {stopped[0]}",)
                 raise error from None
             except BaseException:
                 running.unlink(missing_ok=True)
@@ -246,12 +229,13 @@ class Book:
                 f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
             ) from None
 
-    def stopped(self, chapter: str, run: str = "*") -> list["Stopped"]:
-        """What unfinished runs of a chapter keep, of one run or of all."""
+    def stopped(self, chapter: str, run: str = "*") -> list[str]:
+        """What unfinished runs of a chapter keep, of one run or of all, each in a paragraph."""
         from pgrerun.record import runs
 
         return [
-            Stopped(journal.parent.parent.name, journal.parent, kept)
+            f"The run {journal.parent.parent.name} keeps {kept} observation{'s' * (kept != 1)}: the"
+            f" same command goes on from there. To start anew, delete {journal.parent}."
             for journal in sorted(runs.root().glob(f"{run}/{chapter}.partial/{runs.JOURNAL}"))
             if (kept := journal.read_bytes().count(b'{"row": '))
         ]
@@ -315,10 +299,7 @@ class Book:
         return given
 
     def _stamp(self, chapter: str) -> dict[str, Any]:
-        try:
-            return json.loads(self.result(chapter).with_suffix(".json").read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return {}
+        return _kept_json(self.result(chapter).with_suffix(".json"))
 
     def write_stamp(self, state: State, seconds: float | None) -> None:
         stamp = self._stamp(state.chapter)
@@ -332,13 +313,6 @@ class Book:
         self.result(state.chapter).with_suffix(".json").write_text(
             json.dumps(stamp, indent=1) + "\n", "utf-8"
         )
-
-    def _gate(self, executed: Path, whole: bool = True) -> None:
-        """Refuse what must not be published, which what lacks cells isn't meant for."""
-        from pgrerun.site import gates
-
-        if whole:
-            gates.check_chapter(executed)
 
     def _kept(self, running: Path, error: RerunError) -> RerunError:
         """Move a failed copy aside, and let the error name the place it has now."""
@@ -410,11 +384,8 @@ class Book:
         """Why the site must be built from the executed chapters, or from `run`; empty when it is up
         to date.
         """
-        try:
-            before = json.loads((self.build / "site.json").read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            before = None
-        if before is None or not (self.site / "index.html").exists():
+        before = _kept_json(self.build / "site.json")
+        if not before or not (self.site / "index.html").exists():
             return ["never built"]
         return inputs.changes(before, self._site_inputs(run))
 
@@ -445,14 +416,10 @@ class Book:
 
     def shown_run(self) -> str:
         """The recorded run that the site was last built from; "" for the executed chapters."""
-        try:
-            return json.loads((self.build / "site.json").read_text("utf-8")).get("run", "")
-        except (FileNotFoundError, json.JSONDecodeError):
-            return (
-                ""
-                if all(self.result(chapter).exists() for chapter in self.chapters())
-                else PUBLISHED
-            )
+        if built_from := _kept_json(self.build / "site.json"):
+            return built_from.get("run", "")
+        executed = all(self.result(chapter).exists() for chapter in self.chapters())
+        return "" if executed else PUBLISHED
 
     def build_epub(self, run: str = "") -> Path:
         """Build the ePub from the executed chapters, or with `run` from a recorded run, and return
@@ -603,9 +570,6 @@ class Book:
                     scratch=scratch.path,
                     environment={_RECORD: str(Path(page.record).resolve())},
                 )
-            for cell in executed.cells:
-                if _is_injected(cell):
-                    cell.id = _INJECTED
             _write(_presentable(executed), kept)
             running.unlink(missing_ok=True)
         return nbformat.read(kept, as_version=4)
@@ -700,22 +664,12 @@ class Book:
         return doomed
 
 
-def _run_name(state: State) -> str:
-    """A run's name where the reader gave none on the command line."""
-    return os.environ.get(RUN_NAME) or state.parameters.profile
-
-
-def _require_writable(out: Path) -> None:
-    """ParameterError, before anything runs, unless an executed notebook can be written there."""
-    problem = ""
-    if out.is_dir():
-        problem = "it is a folder"
-    elif not out.parent.is_dir():
-        problem = f"there is no folder {out.parent}"
-    elif not os.access(out if out.exists() else out.parent, os.W_OK):
-        problem = "this account may not write there"
-    if problem:
-        raise ParameterError(f"The executed notebook can't be written to {out}: {problem}.")
+def _kept_json(path: Path) -> dict[str, Any]:
+    """What a file of JSON holds; nothing of one that isn't there, or isn't whole."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
 
 
 def server_version(parameters: ChapterParameters) -> str:
@@ -770,17 +724,9 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 def _fold(notebook: nbformat.NotebookNode) -> None:
     """Fold on the page all code but cells in another language."""
     for cell in notebook.cells:
-        if cell.cell_type != "code" or not _folds(cell):
-            continue
-        tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
-        cell.metadata.tags = [*tags, _FOLDED]
-
-
-_FOLDING = {_FOLDED, _OUTPUT_FOLDED}
-
-
-def _folds(cell: nbformat.NotebookNode) -> bool:
-    return not cell.source.startswith("%%") and _HIDDEN not in cell.metadata.get("tags", [])
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and not cell.source.startswith("%%") and _HIDDEN not in tags:
+            cell.metadata.tags = [*(tag for tag in tags if tag not in _FOLDING), _FOLDED]
 
 
 def _assigned(source: str) -> dict[str, object]:

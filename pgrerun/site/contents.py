@@ -40,13 +40,18 @@ def write(source: Path, chapters: list[str]) -> None:
 
 def _by_document(chapters: list[str]) -> list[dict[str, Any]]:
     """A part of the contents for each document, that of the first chapter first."""
+    return [
+        {"caption": _caption(document), "chapters": [{"file": f"results/{n}"} for n in names]}
+        for document, names in _documents(chapters).items()
+    ]
+
+
+def _documents(chapters: list[str]) -> dict[str, list[str]]:
+    """The chapters that rerun each document."""
     found: dict[str, list[str]] = {}
     for name in chapters:
         found.setdefault(parameters.info(name).document, []).append(name)
-    return [
-        {"caption": _caption(document), "chapters": [{"file": f"results/{n}"} for n in names]}
-        for document, names in found.items()
-    ]
+    return found
 
 
 def _caption(document: str) -> str:
@@ -56,9 +61,7 @@ def _caption(document: str) -> str:
 
 
 def _listed(text: str, chapters: list[str]) -> str:
-    documents: dict[str, list[str]] = {}
-    for name in chapters:
-        documents.setdefault(parameters.info(name).document, []).append(name)
+    documents = _documents(chapters)
     others = [one for one in documents if one not in _CHAPTERS_OF.findall(text)]
     text = _CHAPTERS_OF.sub(lambda found: _links(documents.get(found[1], [])), text)
     others.sort(key=lambda one: printed.DOCUMENTS[one].year)

@@ -16,13 +16,8 @@ from pgrerun.lab.instruments import callgrind, machine, perf
 from pgrerun.lab.server import builds, fetched
 from pgrerun.lab.server.private import base_directory, unnamed_account
 from pgrerun.record.claims import ledger
+from pgrerun.site import printing
 
-_BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)  # as in tests/site/chromium.py
 _OF_A_SERVER = ("restart", "superuser", "checkpoint", "files", "processes", "jit", "pgbench")
 REFUSED = "refused"
 """What a finding is called that keeps all experiments from a server."""
@@ -192,5 +187,5 @@ def _hardware() -> Iterator[Finding]:
     if flush is not None and flush < 5e-5:
         words += ", so it is memory or doesn't wait: set PGRERUN_TMPDIR to a folder on a disk"
     yield Finding("flushing 8 kB (fdatasync)", words)
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    yield Finding("Chromium, for tests of the pages", browser or "none: those tests are skipped")
+    browser = printing.browser() or "none: those tests are skipped"
+    yield Finding("Chromium, for tests of the pages", browser)

@@ -3,7 +3,7 @@
 import csv
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # archives of the same files are the same
 def chart_data(executed: nbformat.NotebookNode) -> dict[str, str]:
     """The data behind each chart as the page's own download gives it: CSV text by file name."""
     found = {}
-    for output in _charts(executed):
-        spec = output.data[charts.VEGALITE_MIME]
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    for output in outputs:
+        spec = output.get("data", {}).get(charts.VEGALITE_MIME, {})
         if columns := spec.get("usermeta", {}).get("columns"):
             found[f"{spec['usermeta']['name']}.csv"] = _csv(
                 columns, next(iter(spec.get("datasets", {}).values()), [])
@@ -31,13 +32,6 @@ def archive(path: Path, files: Mapping[str, str | bytes]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in files.items():
             target.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)
-
-
-def _charts(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if charts.VEGALITE_MIME in output.get("data", {}):
-                yield output
 
 
 def _csv(columns: list[Mapping[str, str]], rows: list[Mapping[str, Any]]) -> str:

@@ -104,14 +104,10 @@ class _Engine(NBClientEngine):
         return keeper.nb
 
     @classmethod
-    def execute_managed_notebook(
-        cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, whole, **_
-    ):
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, **_):
         # Its keys and ports, which jupyter_client would leave in $TMPDIR if this process is killed.
         connection = str(scratch / "kernel.json")
         kernel = {"shutdown_wait_time": 2 * _PATIENCE, "connection_file": connection}
-        if not whole:
-            _leave_out_other_languages(nb_man.nb)
         client = _Client(
             nb_man,
             kernel_name=kernel_name,
@@ -145,15 +141,6 @@ def _end(client: _Client) -> None:
         process.kill()
 
 
-def _leave_out_other_languages(notebook: nbformat.NotebookNode) -> None:
-    """Have cells in POSTQUEL skipped, whose relations an experiment would load that isn't asked
-    for.
-    """
-    for cell in notebook.cells:
-        if cell.source.startswith("%%"):
-            cell.metadata.tags = [*cell.metadata.get("tags", []), "skip-execution"]  # nbclient's
-
-
 papermill_engines.register("pgrerun", _Engine)
 
 
@@ -165,15 +152,13 @@ def execute(
     title: str,
     scratch: Path,
     environment: Mapping[str, str] = {},
-    whole: bool = True,
 ) -> nbformat.NotebookNode:
     """Run `source` in its own folder and return the executed notebook, which is also written to
     `target`.
 
     `parameters` go into a cell of their own (none: the notebook runs as it is);
     `environment` is added to the kernel's; `scratch` is an empty folder for what goes with the
-    run and is of no use after it. Of a notebook that isn't to run as a whole only some experiments
-    are attempted, as the environment says. Raises the chapter's own RerunError
+    run and is of no use after it. Raises the chapter's own RerunError
     where a cell raised one, ChapterFailed for any other exception, BookError for a
     kernel that died, and KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, by then
     without the kernel.
@@ -198,7 +183,6 @@ def execute(
                 on_cell=on_cell,
                 kernel_log=kernel_log,
                 scratch=scratch,
-                whole=whole,
             )
         except PapermillExecutionError as error:
             raise _explained(title, target, error) from None

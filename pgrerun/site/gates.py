@@ -174,16 +174,14 @@ def _written(path: Path) -> list[Path]:
 
 
 def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
-    if file.suffix != ".ipynb":
-        yield from (
-            (f"{file.name}, line {line}", words)
-            for line, words in _numbers_in(file.read_text("utf-8"))
-        )
-        return
-    for number, cell in enumerate(_read(file).cells):
-        if cell.cell_type == "markdown":
-            for line, words in _numbers_in(cell.source):
-                yield f"{file.name}, cell {number}, line {line}", words
+    if file.suffix == ".ipynb":
+        cells = enumerate(_read(file).cells)
+        texts = [(f", cell {n}", cell.source) for n, cell in cells if cell.cell_type == "markdown"]
+    else:
+        texts = [("", file.read_text("utf-8"))]
+    for where, text in texts:
+        for line, words in _numbers_in(text):
+            yield f"{file.name}{where}, line {line}", words
 
 
 def _numbers_in(markdown: str) -> Iterator[tuple[int, str]]:
@@ -281,13 +279,14 @@ def check_site(html: Path) -> None:
     pages = {
         file: BeautifulSoup(file.read_bytes(), "html.parser")
         for file in sorted(html.rglob("*.html"))
-    }
-    pages = {
-        file: page for file, page in pages.items() if "_static" not in file.relative_to(html).parts
+        if "_static" not in file.relative_to(html).parts
     }
     if not pages:
         raise BookError(f"There are no pages in {html}: the site was not built.")
-    anchors = {file: {tag["id"] for tag in page.find_all(id=True)} for file, page in pages.items()}
+    anchors = {
+        file.resolve(): {tag["id"] for tag in page.find_all(id=True)}
+        for file, page in pages.items()
+    }
     findings = []
     for file, page in pages.items():
         found = [
@@ -334,35 +333,34 @@ def _charts_of(notebook: Path) -> int:
 
 
 def _outside(page: BeautifulSoup) -> Iterator[str]:
+    for name, address in _fetched(page):
+        if re.match(r"(?i)(?:https?:)?//", address):
+            yield f"<{name}> fetches {address}"
+
+
+def _fetched(page: BeautifulSoup) -> Iterator[tuple[str, str]]:
+    """What a page has the browser fetch: name of the tag, and address."""
     for tag in page.find_all(list(_FETCHED)):
-        for address in _addresses(tag):
-            if re.match(r"(?i)(?:https?:)?//", address):
-                yield f"<{tag.name}> fetches {address}"
-
-
-def _addresses(tag: Tag) -> Iterator[str]:
-    """What a tag has the browser fetch."""
-    if tag.name == "link" and _NOT_FETCHED & set(tag.get("rel", [])):
-        return
-    for attribute in _FETCHED[tag.name]:
-        value = tag.get(attribute, "")
-        if attribute == "srcset" and not value.startswith("data:"):  # which has a comma in it
-            yield from (one.split()[0] for one in value.split(",") if one.strip())
-        else:
-            yield value.strip()
+        if tag.name == "link" and _NOT_FETCHED & set(tag.get("rel", [])):
+            continue
+        for attribute in _FETCHED[tag.name]:
+            value = tag.get(attribute, "")
+            if attribute == "srcset" and not value.startswith("data:"):  # which has a comma in it
+                yield from ((tag.name, one.split()[0]) for one in value.split(",") if one.strip())
+            else:
+                yield tag.name, value.strip()
 
 
 def _lost_files(page: BeautifulSoup, file: Path) -> Iterator[str]:
-    for tag in page.find_all(list(_FETCHED)):
-        for address in _addresses(tag):
-            parts = urlsplit(address)
-            if (
-                parts.path
-                and not parts.scheme
-                and not parts.netloc
-                and not (file.parent / unquote(parts.path)).is_file()
-            ):
-                yield f"<{tag.name}> fetches {address}, which is not there"
+    for name, address in _fetched(page):
+        parts = urlsplit(address)
+        if (
+            parts.path
+            and not parts.scheme
+            and not parts.netloc
+            and not (file.parent / unquote(parts.path)).is_file()
+        ):
+            yield f"<{name}> fetches {address}, which is not there"
 
 
 def _dead_links(
@@ -381,13 +379,9 @@ def _dead_links(
         elif (
             fragment
             and target.suffix == ".html"
-            and fragment not in (anchors.get(target) or _resolved(anchors, target))
+            and fragment not in anchors.get(target.resolve(), ())
         ):
             yield f"the anchor in {link['href']} does not exist"
-
-
-def _resolved(anchors: dict[Path, set[str]], target: Path) -> set[str]:
-    return next((ids for file, ids in anchors.items() if file.resolve() == target.resolve()), set())
 
 
 def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:

@@ -53,7 +53,10 @@ def verdicts(text: str, judged: Judgements) -> str:
     number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
     caption = f"{number}; a star marks a headline claim"
     made = scoreboard.table(caption, ["verdict", "claim", "printed", "found here"], rows)
-    begin = f'<div class="result-table cards verdicts" {_region(caption)}>'
+    begin = (
+        '<div class="result-table cards verdicts" tabindex="0" role="region"'
+        f' aria-label="{html.escape(caption)}">'
+    )
     return str(made).replace('<div class="cards">', begin, 1)
 
 
@@ -67,10 +70,6 @@ def _why(j: Judgement) -> str:
 
 def _heads(page: BeautifulSoup) -> list[str]:
     return [one.get_text() for one in page.select("thead th")]
-
-
-def _region(caption: str) -> str:
-    return f'tabindex="0" role="region" aria-label="{html.escape(caption)}"'
 
 
 # ---- many words, many releases

@@ -48,11 +48,9 @@ def load(file: Path) -> runs.Record:
     chapter, units = kept["chapter"], kept["units"]
     return runs.Record(
         name="sample",
-        path=file,
         parts=[],
         verdicts=kept["verdicts"],
         environments={chapter: kept["environment"]},
-        keys={},
         started=kept["started"],
         finished=kept["finished"],
         tables={chapter: {one: rows.frame(kept["rows"][one], units[one]) for one in units}},
@@ -71,7 +69,7 @@ def your_run(record: runs.Record, address: Callable[[str], str]) -> str:
     return "".join(
         (
             scoreboard.paragraph(_said(record, parameters.info(chapter).title.partition(":")[0])),
-            charts.mimebundle(_chart(record, chapter).spec())["text/html"],
+            _chart(record, chapter)._repr_mimebundle_()["text/html"],
             scoreboard.your_run({chapter: record}, address),
         )
     )

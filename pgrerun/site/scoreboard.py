@@ -10,7 +10,6 @@ Words come from `narrate`.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -32,8 +31,9 @@ APART = "outside of the score"
 
 ORDER = (*map(str, Verdict), APART, NOT_RUN)
 
+_HOLLOW = (APART, NOT_RUN)
 COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
-    (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTED]
+    _HOLLOW, charts.VERDICTS[Verdict.NOT_TESTED]
 )
 
 _HTML, _PARTS = macros("scoreboard"), macros("table")
@@ -119,7 +119,7 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     printed_in = [_printed_year(claim) for claim in ledger.values()]
     years = f"{min(printed_in)} to {max(printed_in)}"
     legend = [
-        (_Square(n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22, name), name, count)
+        (n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22, name, count)
         for n, (name, count) in enumerate(counted.items())
     ]
     y = 52 + -(-len(counted) // _KEYS) * 22
@@ -127,7 +127,7 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     chapters = []
     for chapter, ours in _by_chapter(judged).items():
         squares = [
-            _Square(_NAMES + n % across * _STEP, y + n // across * _STEP, name)
+            (_NAMES + n % across * _STEP, y + n // across * _STEP, name)
             for n, (_, name) in enumerate(_by_name(ours))
         ]
         chapters.append((y, chapter.replace("_", " "), squares))
@@ -140,6 +140,8 @@ def picture(found: Mapping[str, runs.Record]) -> str:
         y + 20,
         legend,
         chapters,
+        COLOURS,
+        _HOLLOW,
     )
 
 
@@ -162,34 +164,13 @@ def _by_name(ours: Sequence[tuple[Claim, str]]) -> list[tuple[Claim, str]]:
     return sorted(ours, key=lambda one: ORDER.index(one[1]))
 
 
-@dataclass(frozen=True)
-class _Square:
-    """A claim's place on the picture, and its verdict."""
-
-    x: float
-    y: float
-    name: str
-
-    @property
-    def colour(self) -> str:
-        return COLOURS[self.name]
-
-    @property
-    def filled(self) -> bool:
-        return self.name not in (APART, NOT_RUN)
-
-    @property
-    def dashed(self) -> bool:
-        return self.name == NOT_RUN
-
-
 def overview(judged: Judgements, titles: Mapping[str, str]) -> str:
     """The same above the board: each square leads to its claim, each chapter to its table."""
     rows = [
         (chapter, titles.get(chapter, chapter), _by_name(ours))
         for chapter, ours in _by_chapter(judged).items()
     ]
-    return _HTML.overview(tally(judged), rows, COLOURS, (APART, NOT_RUN))
+    return _HTML.overview(tally(judged), rows, COLOURS, _HOLLOW)
 
 
 def measured_on(found: Mapping[str, runs.Record]) -> dict[str, str]:
@@ -226,10 +207,11 @@ def board(
     of what to do about it.
     """
     alone, changes = _only_apart(judged), history.load()
+    tested = _tested(judged)
     groups = []
     for chapter, ours in _by_chapter(judged).items():
         title, rows = titles.get(chapter, chapter), []
-        for claim, _ in sorted(ours, key=lambda one: _undecided(judged.get(one[0].id))):
+        for claim, _ in sorted(ours, key=lambda one: one[0].id not in tested):
             j, told = judged.get(claim.id), changes.get(claim.id, [])
             attributes, cells = _row(claim, j, link(claim), title, advice.get(claim.id, {}), told)
             word = verdict(judged, claim.id)  # of those that the filter finds no other way
@@ -238,8 +220,8 @@ def board(
     return _HTML.board(narrate.untested(judged.values()), _choices(judged, groups, alone), groups)
 
 
-def _undecided(j: Judgement | None) -> bool:
-    return j is None or j.verdict is Verdict.NOT_TESTED
+def _tested(judged: Judgements) -> set[str]:
+    return {claim for claim, j in judged.items() if j.verdict is not Verdict.NOT_TESTED}
 
 
 def _choices(
@@ -249,11 +231,12 @@ def _choices(
     of claims outside of the score only.
     """
     ledger = sorted(claims.ledger().values(), key=_printed_year)
+    bases = {claim.basis for claim in ledger}
     return {
         "document": {c.document: c.document_name.removeprefix("the ") for c in ledger},
         "chapter": {chapter: title for chapter, title, *_ in groups},
         "kind": {c.kind: c.kind for c in ledger},
-        "basis": {str(c.basis): str(c.basis) for c in sorted(ledger, key=_basis_order)},
+        "basis": {str(basis): str(basis) for basis in Basis if basis in bases},
         "verdict": {name: name for name in [*tally(judged), *alone]},
     }
 
@@ -263,10 +246,6 @@ def _only_apart(judged: Judgements) -> list[str]:
     counted = tally(judged)
     given = {verdict(judged, claim) for claim in claims.ledger()}
     return [name for name in ORDER if name in given and name not in counted]
-
-
-def _basis_order(claim: Claim) -> int:
-    return list(Basis).index(claim.basis)
 
 
 def _row(
@@ -507,7 +486,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
-    tested = {claim for claim in here if _is_tested(claim, here, there)}
+    tested = _tested(here) & _tested(there)
     differing = {claim for claim, _, _ in rows}
     same = [
         claim
@@ -522,7 +501,18 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     )
 
     def side_by_side(caption: str, some: Sequence[tuple[str, str, str]]) -> str:
-        lines = [({}, _cells(row, here, there, address)) for row in some]
+        lines = [
+            (
+                {},
+                [
+                    _HTML.link(address(claim), claim),
+                    _told(claim, a, here),
+                    _told(claim, b, there),
+                    _why(claim, here, there),
+                ],
+            )
+            for claim, a, b in some
+        ]
         return table(caption, ["claim", "here", "published", "why"], lines) if some else ""
 
     alone = _folded(
@@ -531,25 +521,6 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     alike = _alike(same, here, there, address, opened=not both)
     unlike = side_by_side("Verdicts that differ", both)
     return paragraph(said) + unlike + alone + alike + _surroundings(others, ours)
-
-
-def _is_tested(claim: str, *sides: Judgements) -> bool:
-    return all(claim in side and side[claim].verdict is not Verdict.NOT_TESTED for side in sides)
-
-
-def _cells(
-    row: tuple[str, str, str],
-    here: Judgements,
-    there: Judgements,
-    address: Callable[[str], str],
-) -> list[str]:
-    claim, a, b = row
-    return [
-        _HTML.link(address(claim), claim),
-        _told(claim, a, here),
-        _told(claim, b, there),
-        _why(claim, here, there),
-    ]
 
 
 def _folded(many: int, noun: str, said: str, shown: str, opened: bool = False) -> str:
@@ -659,7 +630,10 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
     environment = record.environment
     machine, server, given = (environment[part] for part in ("machine", "server", "parameters"))
     commit = environment.get("commit", "")
-    took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
+    took = ""
+    if record.started:
+        began, ended = map(datetime.fromisoformat, (record.started, record.finished))
+        took = f" after {narrate.number((ended - began).total_seconds(), 0)} s"
     said = (
         f"This page shows the run “{record.name}” (profile {given['profile']}), finished on"
         f" {provenance.when(record.finished)}{took}, on PostgreSQL {server['version']}"
@@ -671,9 +645,3 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
         + (f"; commit {commit[:10]}{commit[40:]}." if commit else ".")
     )
     return _HTML.page_record(said, downloads)
-
-
-def _seconds(record: runs.Record) -> float:
-    return (
-        datetime.fromisoformat(record.finished) - datetime.fromisoformat(record.started)
-    ).total_seconds()

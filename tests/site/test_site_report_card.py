@@ -19,12 +19,8 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def card(tmp_path_factory):
     """A page as the command writes it, with every kind of piece and with what has long words."""
-    frame = pd.DataFrame(
-        [
-            charts.row(f"a_table_whose_name_is_long_{n}", "measured", n / 9, panel="shares")
-            for n in range(1, 9)
-        ]
-    )
+    frame = pd.DataFrame({"label": [f"a_table_whose_name_is_long_{n}" for n in range(1, 9)]})
+    frame = frame.assign(kind="measured", value=[n / 9 for n in range(1, 9)], panel="shares")
     words = charts.Words("Which share?", "A caption.", description="Shares of tables.")
     axis = charts.Axis("share", zero=True)
     figures = [

@@ -1,9 +1,8 @@
 """The recurring charts, and how a chart travels from a notebook into a page.
 
-Every chart verb takes a tidy frame, or rows and frames to make one of (`rows.py`), and
-returns a `Figure`: an Altair chart with the question it answers, a caption, a text
-description and the columns of its table. A `Figure` draws itself without a network in
-Jupyter Lab, papermill and the book: its HTML holds a picture (for whoever has no
+Every chart verb takes a tidy frame and returns a `Figure`: an Altair chart with the question it
+answers, a caption, a text description and the columns of its table. A `Figure` draws itself without
+a network in Jupyter Lab, papermill and the book: its HTML holds a picture (for whoever has no
 JavaScript) and the Vega-Lite specification, which `book/_ext/charts.js` replaces by the
 live chart, adding the table and the data download. Statistics are not made here: values
 and intervals come in with the frame (see `statistics.py`).
@@ -34,8 +33,6 @@ from pgrerun.page.charts.figure import (
     Mark,
     Reference,
     Words,
-    enable,
-    mimebundle,
     slug,
     svg,
 )
@@ -43,8 +40,6 @@ from pgrerun.page.charts.flame_graph import flame
 from pgrerun.page.charts.lives import lives
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
-from pgrerun.page.charts.results import WHOSE
-from pgrerun.page.charts.rows import Rows, own, points, row, rows, together
 from pgrerun.page.charts.sweeps import lines, scatter
 
 __all__ = [
@@ -54,28 +49,19 @@ __all__ = [
     "MARKS",
     "Mark",
     "Reference",
-    "Rows",
     "VEGALITE_MIME",
     "VEGALITE_VERSION",
     "VERDICTS",
-    "WHOSE",
     "Words",
     "compare",
-    "enable",
     "flame",
     "heap_pages",
     "lines",
     "lives",
-    "mimebundle",
     "observations",
-    "own",
     "plan_diagram",
-    "points",
-    "row",
-    "rows",
     "scatter",
     "slug",
     "stacked",
     "svg",
-    "together",
 ]

@@ -17,15 +17,13 @@ from pgrerun.page.charts.figure import (
     Words,
     figure_of,
 )
-from pgrerun.page.charts.results import told
-from pgrerun.page.charts.rows import Rows, together
 from pgrerun.record import statistics
 
 _NARROWEST, _TOTAL = 190, 7.5  # pixels of bars on a phone, and of a letter of their totals
 
 
 def compare(
-    frame: Rows,
+    frame: pd.DataFrame,
     words: Words,
     axis: Axis,
     *,
@@ -44,22 +42,20 @@ def compare(
     colours and a legend. So they do where a lane for each kind would make the chart too tall.
     ValueError if a column is missing or a kind unknown.
     """
-    frame = together(frame)
+    frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
-    quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
     if own_scales:
         rows = encodings.with_extents(rows, facet)
-    said = told(words, frame, axis)
     panels = rows[facet].nunique() if facet else 1
     things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
     wished = lanes * things
-    more = encodings.X_TITLE if own_scales and quantity else 0
-    if encodings.fitting(wished, panels, 0, said.caption, more) < wished:
+    more = encodings.X_TITLE if own_scales and axis.quantity else 0
+    if encodings.fitting(wished, panels, 0, words.caption, more) < wished:
         joined = True
     each = max(24, 17 * lines) if joined else lanes
-    height = encodings.fitting(each * things, panels, 14 * things, said.caption, more)
+    height = encodings.fitting(each * things, panels, 14 * things, words.caption, more)
     if height < encodings.NAME_LINE * lines * things:  # names in lines would cover each other
         rows["lines"] = rows["label"]
     layers = _joined(rows, facet, axis) if joined else _points_and_intervals(rows, axis)
@@ -71,9 +67,9 @@ def compare(
     columns = encodings.columns(
         rows,
         {facet or "": facet or "", "label": "case", "series": "which", "provenance": "provenance"},
-        encodings.measure(quantity, unit),
+        axis,
     )
-    return figure_of(chart, said, columns, narrate.described(frame))
+    return figure_of(chart, words, columns, narrate.described(frame))
 
 
 def _said_of(axis: Axis) -> dict[str, str]:
@@ -91,13 +87,10 @@ def _said_of(axis: Axis) -> dict[str, str]:
 def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
     """A lane for each kind of number below a thing's name."""
     kinds = encodings.present(rows)
-    scale = encodings.scale(axis.log, axis.zero)
     tooltip = encodings.tooltip(rows, _said_of(axis))
     offset = alt.YOffset("provenance:N", sort=kinds)
     base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
-    value, low = (
-        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
-    )
+    value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
     layers = [points.encode(x=value, **encodings.provenance(kinds))]
     if {"low", "high"} <= set(rows.columns):
@@ -110,13 +103,12 @@ def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
 def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart]:
     """All of a thing's numbers on one line, from the least to the greatest."""
     kinds = encodings.present(rows)
-    scale = encodings.scale(axis.log, axis.zero)
     y = encodings.rows_axis(rows)
-    x = encodings.x_axis("value", axis.quantity, axis.unit, scale)
+    x = encodings.x_axis("value", axis)
     ends = alt.Chart().transform_aggregate(
         least="min(value)", most="max(value)", groupby=["lines", *([facet] if facet else [])]
     )
-    least = encodings.x_axis("least", axis.quantity, axis.unit, scale)
+    least = encodings.x_axis("least", axis)
     span = ends.mark_rule(strokeWidth=2.5, color=GREY, opacity=0.5)
     base = alt.Chart().encode(y=y, tooltip=encodings.tooltip(rows, _said_of(axis)))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
@@ -133,7 +125,7 @@ def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart
             marks["shape"].legend = None
     layers = [span.encode(y=y, x=least, x2="most:Q"), points.encode(x=x, **marks)]
     if {"low", "high"} <= set(rows.columns):
-        low = encodings.x_axis("low", axis.quantity, axis.unit, scale)
+        low = encodings.x_axis("low", axis)
         known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         interval = known.mark_rule(strokeWidth=5, opacity=0.35)
         colour = {"color": marks["color"]} if "color" in marks else {"stroke": marks["stroke"]}
@@ -141,7 +133,9 @@ def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart
     return layers
 
 
-def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | None = None) -> Figure:
+def stacked(
+    frame: pd.DataFrame, words: Words, axis: Axis, *, reference: Reference | None = None
+) -> Figure:
     """What a whole consists of: one bar per case, its segments the parts.
 
     `frame` has `label` (the bar: "report's bound", "PostgreSQL 18"), `part` (the segment:
@@ -151,7 +145,7 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     Printed and simulated bars are outlined (simulated: dashed), measured ones are filled.
     `reference` draws a labelled rule.
     """
-    frame = together(frame)
+    frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
     by = [facet] if facet else []
     rows = encodings.tidy(frame, ["label", "part", "value", "kind", *by])
@@ -165,35 +159,18 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     rule = encodings.rule(reference) if reference else []
     layers = [*bars, *rule, *([] if shares else [halos, totals])]  # the rule runs behind the totals
     cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
-    said = _told_of_bars(frame, by, words, axis)
-    height = encodings.fitting(34 * cases, panels, 16 * cases, said.caption)
+    height = encodings.fitting(34 * cases, panels, 16 * cases, words.caption)
     chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     headings = {facet or "": facet or "", "label": "case", "part": "part"}
-    measure = encodings.measure(axis.quantity, axis.unit)
-    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
+    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
-    return figure_of(chart, said, columns, narrate.described(spoken))
+    return figure_of(chart, words, columns, narrate.described(spoken))
 
 
 def _shares(rows: pd.DataFrame, by: list[str]) -> bool:
     """Whether the parts of each bar are shares, which add up to 1."""
     totals = rows.groupby([*by, "label", "kind"])["value"].sum()
     return bool((totals.sub(1).abs() < 1e-6).all())
-
-
-def _told_of_bars(frame: pd.DataFrame, by: list[str], words: Words, axis: Axis) -> Words:
-    """The caption with the result: of the bars' totals, or of the parts where those are equal."""
-    bars = [*by, "label", "kind"]
-    totals = frame.groupby(bars, sort=False)["value"].sum().reset_index()
-    said = told(words, totals, axis)
-    if said.caption != words.caption:
-        return said
-    # a bar without a part has nothing of it
-    parts = frame.groupby([*bars, "part"], sort=False)["value"].sum().unstack(fill_value=0)
-    rows = parts.stack().rename("value").reset_index()
-    if by:
-        rows["part"] = rows[by[0]].astype(str) + ", " + rows["part"]
-    return told(words, rows.assign(panel=rows["part"]), axis)
 
 
 def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:
@@ -210,10 +187,9 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
     )
     y = encodings.rows_axis(rows, grid=False)
     fields = {"label": "", "part": "", "value": axis.quantity, "provenance": ""}
-    length = alt.Scale(domain=[0, top], nice=False)
     base = alt.Chart().encode(
         y=y,
-        x=encodings.x_axis("sum(value)", axis.quantity, axis.unit, length),
+        x=encodings.x_axis("sum(value)", axis, domain=[0, top], nice=False),
         order="order:Q",
         color=colour,
         tooltip=encodings.tooltip(rows, fields),
@@ -234,22 +210,17 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
     return [filled, washes, dashed, halos, totals]
 
 
-def observations(
-    frame: Rows, words: Words, axis: Axis, *, intervals: pd.DataFrame | None = None
-) -> Figure:
+def observations(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
     """Every repetition as a tick, above the median and its interval.
 
-    `frame` has `label` (the variant) and `value`, optionally `block` and `kind` (one of
-    `MARKS`, else all are `measured`); nothing is left out of the picture. `intervals`
-    has `label`, `value`, `low`, `high` and the same optional columns; by default
-    `statistics.median` makes them.
+    `frame` has `label` (the variant), `kind` (one of `MARKS`) and `value`, optionally `block`;
+    nothing is left out of the picture.
     """
-    frame = together(frame)
+    frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
     by = [*([facet] if facet else []), "label", "kind"]
-    repetitions = encodings.tidy(_with_kind(frame), [*by, "value"])
-    given = _medians(repetitions, by) if intervals is None else _with_kind(intervals)
-    medians = encodings.tidy(given, [*by, "value", "low", "high"])
+    repetitions = encodings.tidy(frame, [*by, "value"])
+    medians = encodings.tidy(_medians(repetitions, by), [*by, "value", "low", "high"])
     parts = [repetitions.assign(row="repetition"), medians.assign(row="median")]
     rows = pd.concat(parts, ignore_index=True)
     kinds = encodings.present(rows)
@@ -257,23 +228,18 @@ def observations(
     lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
     chart = _ticks_and_medians(rows, lanes, kinds, axis)
     ticks = len(lanes) * rows["lines"].nunique()
-    said = told(words, medians, axis)
     panels = rows[facet].nunique() if facet else 1
-    height = encodings.fitting(20 * ticks, panels, 10 * ticks, said.caption)
+    height = encodings.fitting(20 * ticks, panels, 10 * ticks, words.caption)
     headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
-    measure = encodings.measure(axis.quantity, axis.unit)
-    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, measure)
+    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, axis)
     drawn = encodings.panels(chart, rows, facet, height)
-    return figure_of(drawn, said, columns, narrate.described(medians))
+    return figure_of(drawn, words, columns, narrate.described(medians))
 
 
 def _ticks_and_medians(
     rows: pd.DataFrame, lanes: list[str], kinds: list[str], axis: Axis
 ) -> alt.LayerChart:
-    scale = encodings.scale(axis.log, axis.zero)
-    value, low = (
-        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
-    )
+    value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     fields = {"label": "", "provenance": "", "block": "block", "value": axis.heading}
     tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
     offset = alt.YOffset("lane:N", sort=lanes)
@@ -289,10 +255,6 @@ def _ticks_and_medians(
         median.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q", stroke=marks["stroke"]),
         median.mark_point(size=70, strokeWidth=1.9, opacity=1).encode(x=value, **marks),
     )
-
-
-def _with_kind(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame if "kind" in frame else frame.assign(kind="measured")
 
 
 def _medians(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:

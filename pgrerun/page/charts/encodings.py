@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
+from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Axis, Mark, Reference
 
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 _MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
@@ -31,15 +31,32 @@ def panel_of(frame: pd.DataFrame) -> str | None:
     return "panel" if "panel" in frame else None
 
 
-def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
-    missing = [column for column in needed if column not in frame]
-    if missing:
+def closed(frame: pd.DataFrame) -> pd.DataFrame:
+    """A chart's frame without the ends of open intervals.
+
+    An interval that one pair alone leaves open, from 0 to infinity, can't be drawn; where no row
+    has both ends, their columns go.
+    """
+    if not {"low", "high"} <= set(frame.columns):
+        return frame
+    ends = frame[["low", "high"]].astype(float).replace([math.inf, -math.inf], math.nan)
+    open_ = ends.isna().any(axis=1)
+    return frame.drop(columns=list(ends)) if open_.all() else frame.assign(**ends.mask(open_))
+
+
+def require(frame: pd.DataFrame, needed: Sequence[str]) -> None:
+    """ValueError unless a chart's frame has these columns, and rows."""
+    if missing := [column for column in needed if column not in frame]:
         raise ValueError(
             f"the frame of a chart lacks {', '.join(missing)}; it has"
             f" {', '.join(map(str, frame.columns))}"
         )
     if frame.empty:
         raise ValueError("the frame of a chart is empty")
+
+
+def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+    require(frame, needed)
     rows = frame.copy()
     unknown = set(rows["kind"]) - set(MARKS)
     if unknown:
@@ -231,14 +248,12 @@ def scale(log: bool = False, zero: bool = False) -> alt.Scale:
     )
 
 
-def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
-    flush = {"labelFlush": LOG_FLUSH} if scale.type == "log" else {}
-    axis = alt.Axis(tickCount=5, **flush)
-    return alt.X(f"{field}:Q", title=measure(quantity, unit) or None, scale=scale, axis=axis)
-
-
-def measure(quantity: str, unit: str) -> str:
-    return f"{quantity} ({unit})" if unit else quantity
+def x_axis(field: str, axis: Axis, **extent: Any) -> alt.X:
+    """The horizontal axis, whose scale may have an `extent` of its own."""
+    flush = {"labelFlush": LOG_FLUSH} if axis.log else {}
+    ruler = alt.Axis(tickCount=5, **flush)
+    shown = alt.Scale(**extent) if extent else scale(axis.log, axis.zero)
+    return alt.X(f"{field}:Q", title=axis.title or None, scale=shown, axis=ruler)
 
 
 def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
@@ -309,9 +324,9 @@ def panels(
     return layers.properties(width=480, height=height).facet(row=row, data=rows)
 
 
-def columns(rows: pd.DataFrame, words: Mapping[str, str], measure: str) -> dict[str, str]:
+def columns(rows: pd.DataFrame, words: Mapping[str, str], axis: Axis) -> dict[str, str]:
     known = {field: title for field, title in words.items() if field in rows}
-    known["value"] = measure or "amount"
+    known["value"] = axis.title or "amount"
     return known | {
         field: title for field, title in {"low": "from", "high": "to"}.items() if field in rows
     }

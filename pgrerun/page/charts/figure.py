@@ -1,18 +1,16 @@
 """How a chart travels from a notebook into a page: its words, its marks and its outputs."""
 
-import base64
 import html
 import json
 import re
 import textwrap
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
 import altair as alt
-import pandas as pd
 import vl_convert
 
 from pgrerun.errors import BookError
@@ -102,15 +100,12 @@ class Words:
     caption      what is drawn, and what it shows
     name         names the download and the anchor ("" makes one of the question)
     description  what is read aloud; "" for the chart's data in words
-    result       what was found, in words made from the chart's frame, before the caption; None for
-                 the least and the greatest number (see `results.py`)
     """
 
     question: str
     caption: str
     name: str = ""
     description: str = ""
-    result: Callable[[pd.DataFrame], str] | None = None
 
 
 # of what, and in what?
@@ -129,7 +124,9 @@ class Axis:
     names no quantity.
     """
 
-    quantity: str
+    __pydantic_config__ = {"extra": "forbid"}  # of charts.toml, whose misspelt words are refused
+
+    quantity: str = ""
     unit: str = ""
     log: bool = False
     zero: bool = False
@@ -144,6 +141,11 @@ class Axis:
             )
 
     @property
+    def title(self) -> str:
+        """What stands beside it: the quantity and its unit."""
+        return f"{self.quantity} ({self.unit})" if self.unit else self.quantity
+
+    @property
     def heading(self) -> str:
         """What a table's column and a tooltip call it."""
         return self.quantity or "amount"
@@ -152,6 +154,8 @@ class Axis:
 @dataclass(frozen=True)
 class Reference:
     """A labelled rule across a chart: 1 for a ratio, the least that is possible."""
+
+    __pydantic_config__ = {"extra": "forbid"}
 
     value: float
     label: str = ""
@@ -208,7 +212,14 @@ class Figure:
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
-        return mimebundle(self.spec(), png="image/png" in (include or ()))
+        """Specification, HTML with a picture inside, and plain text."""
+        spec = self.spec()
+        title = {"text": textwrap.wrap(self.question, 72), "anchor": "start"}
+        return {
+            VEGALITE_MIME: spec | {"title": title},
+            "text/html": _html(spec),
+            "text/plain": f"{self.question}\n{self.caption}\n[chart: {self.description}]",
+        }
 
 
 # what most rows have of what few need
@@ -226,47 +237,6 @@ def figure_of(
 def slug(words: str) -> str:
     """`words` as a file name and an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60].strip("-")
-
-
-def enable() -> None:
-    """Make plain Altair charts draw offline too (an exercise's own chart, say).
-
-    Registers and selects the Altair renderer `pgrerun`. Altair's own default loads
-    Vega from a public server, and its `jupyterlab` renderer emits a MIME type that
-    papermill's notebook validation refuses.
-    """
-    alt.renderers.register("pgrerun", lambda spec, **_: mimebundle(spec))
-    alt.renderers.enable("pgrerun")
-
-
-def mimebundle(spec: dict[str, Any], *, png: bool = False) -> dict[str, Any]:
-    """One chart's outputs: specification, HTML with a picture inside, and plain text.
-
-    With `png` also the picture by itself, for an exporter that reads no HTML: no page
-    and no notebook shows it, and it takes longest to draw.
-    BookError if the specification has no `description`: a chart that can't be
-    read aloud is not published.
-    """
-    description = spec.get("description", "").strip()
-    if not description:
-        raise BookError(
-            "A chart has no text description: add .properties(description=...) that says in words"
-            " what it shows."
-        )
-    meta = spec.get("usermeta", {})
-    question, caption = meta.get("question", ""), meta.get("caption", "")
-    titled = spec | ({"title": _title(question)} if question else {})
-    bundle = {
-        VEGALITE_MIME: titled,
-        "text/html": _html(spec, meta, description),
-        "text/plain": "\n".join(filter(None, [question, caption, f"[chart: {description}]"])),
-    }
-    if png:
-        picture = vl_convert.vegalite_to_png(
-            picture_of(titled), vl_version=VEGALITE_VERSION, scale=1.5
-        )
-        bundle["image/png"] = base64.b64encode(picture).decode()
-    return bundle
 
 
 def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
@@ -303,32 +273,28 @@ def with_legends(spec: Any, columns: int) -> Any:
     return found
 
 
-def _title(question: str) -> dict[str, Any]:
-    return {"text": textwrap.wrap(question, 72), "anchor": "start"}
-
-
-def _html(spec: dict[str, Any], meta: Mapping[str, Any], description: str) -> str:
+def _html(spec: dict[str, Any]) -> str:
     # The picture is the chart for readers without our script: Jupyter Lab, a printed
     # notebook, an e-book. As an <img> its clip paths can't collide with another's.
-    svg = vl_convert.vegalite_to_svg(picture_of(spec), vl_version=VEGALITE_VERSION)
+    fixed = {"background": "white", "config": LIGHT} | spec
+    if spec.get("width") == "container":
+        fixed["width"] = _PICTURE_WIDTH
+    svg = vl_convert.vegalite_to_svg(fixed, vl_version=VEGALITE_VERSION)
     # "</script>" or "<!--" in a label must not end the element
     data = json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    name, question, caption = (
-        html.escape(meta.get(key, "")) for key in ("name", "question", "caption")
+    said = spec["usermeta"] | {"description": spec["description"]}
+    name, question, caption, description = (
+        html.escape(said[key]) for key in ("name", "question", "caption", "description")
     )
-    anchor = f' id="chart-{name}"' if name else ""
-    lines = [
-        f'<figure class="vl-figure"{anchor}>',
-        f'<p class="vl-question">{question}</p>' if question else "",
-        (
-            f'<div class="vl-chart"><img alt="{html.escape(description)}"'
-            f" src='{data_address(lean(svg))}'></div>"
-        ),
-        f'<script type="application/json" class="vl-spec">{data}</script>',
-        f"<figcaption>{caption}</figcaption>" if caption else "",
-        "</figure>",
-    ]
-    return "\n".join(filter(None, lines))
+    return (
+        f'<figure class="vl-figure" id="chart-{name}">\n'
+        f'<p class="vl-question">{question}</p>\n'
+        f'<div class="vl-chart"><img alt="{description}"'
+        f" src='{data_address(lean(svg))}'></div>\n"
+        f'<script type="application/json" class="vl-spec">{data}</script>\n'
+        f"<figcaption>{caption}</figcaption>\n"
+        "</figure>"
+    )
 
 
 # Nobody is read what stands inside an <img>, nobody points at it, a tenth of a pixel is not seen,
@@ -372,8 +338,11 @@ def _thin(node: ElementTree.Element, painted: bool) -> None:
         kept += _shown(child, seen)
     node[:] = kept
     for name in _PAINT if len(kept) > 1 else ():  # said once for all, which inherit it
-        if node.tag == _GROUP and len(values := {child.get(name) for child in kept}) == 1:
-            _say_once(node, name, values.pop())
+        values = {child.get(name) for child in kept}
+        if node.tag == _GROUP and len(values) == 1 and None not in values:
+            node.set(name, values.pop())
+            for child in kept:
+                del child.attrib[name]
 
 
 _GROUP = f"{{{_SVG}}}g"
@@ -388,21 +357,8 @@ def _shown(child: ElementTree.Element, seen: bool) -> list[ElementTree.Element]:
     return [] if clear or bare else [child]
 
 
-def _say_once(node: ElementTree.Element, name: str, value: str | None) -> None:
-    if value is not None:
-        node.set(name, value)
-        for child in node:
-            del child.attrib[name]
-
-
 def _rounded(number: re.Match) -> str:
     return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
-def picture_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """`spec` with a fixed width and the light theme, for rendering without a page."""
-    fixed = {"background": "white", "config": LIGHT} | spec
-    return fixed | ({"width": _PICTURE_WIDTH} if spec.get("width") == "container" else {})
 
 
 # The page's script sets the same options from the theme's colours.

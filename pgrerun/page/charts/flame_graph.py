@@ -22,8 +22,7 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] =
     ValueError if a column is missing.
     """
     quantity = axis.quantity
-    if missing := [column for column in ("stack", "value", "group") if column not in frame]:
-        raise ValueError(f"the frame of a flame graph lacks {', '.join(missing)}")
+    encodings.require(frame, ["stack", "value", "group"])
     rows = _flame_rows(frame)
     known = dict.fromkeys([*groups, *rows.sort_values("share", ascending=False)["group"]])
     colours = dict(zip(known, [*CATEGORIES, *["#B4BAC2"] * len(known)]))
@@ -34,10 +33,9 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] =
     legend["symbolOpacity"], legend["symbolStrokeWidth"] = _FILL, 0
     colour = alt.Color("group:N", title=None, scale=shares, legend=legend)
     layers = _frames(colour, f"% {quantity}")
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     deep = int(rows["depth"].max() + 1)
     height = encodings.fitting(18 * deep, 1, 16 * deep, words.caption)
-    chart = alt.layer(*layers).properties(data=rows, width="container", height=height, autosize=fit)
+    chart = encodings.panels(alt.layer(*layers), rows, None, height)
     columns = {"depth": "depth", "function": "function", "group": "part"}
     columns |= {"share": f"% {quantity}", "own": "% its own"}
     return figure_of(chart, words, columns, _flame_shares(rows))

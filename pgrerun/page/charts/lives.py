@@ -19,8 +19,7 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
     id), `says`, `document`, `release` and `word`. ValueError if a column is missing.
     """
     needed = ["claim", "says", "document", "release", "word"]
-    if missing := sorted(set(needed) - set(frame)) or ([] if len(frame) else ["rows"]):
-        raise ValueError(f"the frame of a chart lacks {', '.join(missing)}")
+    encodings.require(frame, needed)
     rows = frame[needed].reset_index(drop=True)
     known = [word for word in VERDICTS if word in set(rows["word"])]
     colours = alt.Scale(domain=known, range=[VERDICTS[word] for word in known])

@@ -1,8 +1,6 @@
 """Pages of a table, line pointer by line pointer."""
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import altair as alt
 import pandas as pd
@@ -10,23 +8,15 @@ import pandas as pd
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, Figure, Words, figure_of
 
-
-@dataclass(frozen=True)
-class _Pointer:
-    """How a line pointer of a page is drawn."""
-
-    title: str
-    colour: str
-
-
 # By the state of a line pointer, and for a normal one whether its tuple is the current version.
-_POINTERS: Mapping[str, _Pointer] = {
-    "normal": _Pointer("current version", "#2F7CC0"),
-    "old": _Pointer("replaced version", "#B5579B"),
-    "redirect": _Pointer("redirect", "#128A68"),
-    "dead": _Pointer("dead", "#C44E52"),
-    "unused": _Pointer("unused", "#7F858D"),
+_WHAT = {
+    "normal": "current version",
+    "old": "replaced version",
+    "redirect": "redirect",
+    "dead": "dead",
+    "unused": "unused",
 }
+_COLOURS = dict(zip(_WHAT.values(), ("#2F7CC0", "#B5579B", "#128A68", "#C44E52", "#7F858D")))
 
 
 _PAGE_COLUMNS = {
@@ -40,33 +30,32 @@ _PAGE_COLUMNS = {
 }
 
 
+# what is said of the line pointer under the mouse
+_TOLD = [alt.Tooltip(f"{field}:N", title=title) for field, title in _PAGE_COLUMNS.items()]
+
+
+_PER_ROW = 5  # pages that stand beside each other
 _TITLE_WIDTH = 8  # characters above a page: five pages stand side by side on a phone
 
 
-def heap_pages(frame: pd.DataFrame, words: Words, *, per_row: int = 5) -> Figure:
+def heap_pages(frame: pd.DataFrame, words: Words) -> Figure:
     """Pages of a table side by side, line pointer by line pointer: several, or one in many states.
 
     `frame` has a row per line pointer: `page` (the picture's title, drawn in the order of first
     occurrence), `line_pointer` (from 1), `state` ("normal", "redirect", "dead", "unused") and `to`
     (the line pointer that a redirect or a version's chain goes on to; missing if none), as
-    `instruments.pages.heap_page` reads them; optionally `tuple` (a short name), `old` (a later
-    version was committed), `heap_only`, and `entries` (index entries that point here). Arrows
-    follow `to`; a heap-only tuple has a dashed outline; a triangle points to where index entries
-    point. ValueError if a column is missing or a state unknown.
+    `instruments.pages.heap_page` reads them; `tuple` (a short name), `old` (a later version was
+    committed), `heap_only`, and `entries` (index entries that point here). Arrows follow `to`; a
+    heap-only tuple has a dashed outline; a triangle points to where index entries point. ValueError
+    if a column is missing or a state unknown.
     """
-    rows = _page_rows(frame, per_row)
+    rows = _page_rows(frame)
     height = float(rows["bottom"].max())
-    x = alt.Scale(domain=[-0.08, min(per_row, rows["page"].nunique())], nice=False)
+    x = alt.Scale(domain=[-0.08, min(_PER_ROW, rows["page"].nunique())], nice=False)
     y = alt.Scale(domain=[0, height], reverse=True, nice=False)
-    layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y)]
-    if "entries" in rows:
-        layers.append(_entries(rows, x, y))
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    chart = alt.layer(*layers).properties(
-        data=rows, width="container", height=17 * height, autosize=fit
-    )
-    columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
-    return figure_of(chart, words, columns, _pages_in_words(frame))
+    layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y), _entries(x, y)]
+    chart = encodings.panels(alt.layer(*layers), rows, None, 17 * height)
+    return figure_of(chart, words, _PAGE_COLUMNS, _pages_in_words(frame))
 
 
 def _at(field: str, x: alt.Scale) -> alt.X:
@@ -77,23 +66,17 @@ def _level(field: str, y: alt.Scale) -> alt.Y:
     return alt.Y(f"{field}:Q", scale=y, axis=None)
 
 
-def _told(rows: pd.DataFrame) -> list[alt.Tooltip]:
-    """What is said of the line pointer under the mouse."""
-    columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in columns.items()]
-
-
 def _cells(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     """A box for each line pointer; of a heap-only tuple, dashed."""
-    seen = [pointer for pointer in _POINTERS.values() if (rows["what"] == pointer.title).any()]
-    scale = alt.Scale(domain=[p.title for p in seen], range=[p.colour for p in seen])
+    seen = [what for what in _COLOURS if (rows["what"] == what).any()]
+    scale = alt.Scale(domain=seen, range=[_COLOURS[what] for what in seen])
     how = {"title": None, "scale": scale, "legend": encodings.legend("top", 5)}
     box = alt.Chart().encode(
         x=_at("left", x),
         x2="right:Q",
         y=_level("top", y),
         y2="bottom:Q",
-        tooltip=_told(rows),
+        tooltip=_TOLD,
         stroke=alt.Stroke("what:N", **how),
         fill=alt.Fill("what:N", **how),
     )
@@ -139,47 +122,38 @@ def _arrows(x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     ]
 
 
-def _entries(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
+def _entries(x: alt.Scale, y: alt.Scale) -> alt.Chart:
     """A triangle where index entries point."""
     pointed = alt.Chart().transform_filter("datum.entries > 0")
     triangle = pointed.mark_point(
         shape="triangle-right", size=34, filled=True, color=GREY, opacity=1
     )
-    return triangle.encode(x=_at("pointed", x), y=_level("middle", y), tooltip=_told(rows))
+    return triangle.encode(x=_at("pointed", x), y=_level("middle", y), tooltip=_TOLD)
 
 
-def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
+def _page_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame` with the place of every line pointer: a line is 1 high, a page 1 wide."""
-    missing = [column for column in ("page", "line_pointer", "state", "to") if column not in frame]
-    if missing:
-        raise ValueError(
-            f"the frame of a page lacks {', '.join(missing)}; it has"
-            f" {', '.join(map(str, frame.columns))}"
-        )
-    if frame.empty:
-        raise ValueError("the frame of a page is empty")
-    states = [state for state in _POINTERS if state != "old"]
+    encodings.require(frame, [*(name for name in _PAGE_COLUMNS if name != "what"), "state", "old"])
+    states = [state for state in _WHAT if state != "old"]
     if unknown := set(frame["state"]) - set(states):
         raise ValueError(
             f"unknown state of a line pointer: {', '.join(map(str, unknown))}; known:"
             f" {', '.join(states)}"
         )
     rows = frame.drop(columns=[c for c in frame if c not in {*_PAGE_COLUMNS, "state", "old"}])
-    old = rows["old"].astype(bool) if "old" in rows else pd.Series(False, index=rows.index)
     rows["what"] = [
-        _POINTERS["old" if o and s == "normal" else s].title for s, o in zip(rows["state"], old)
+        _WHAT["old" if old and state == "normal" else state]
+        for state, old in zip(rows["state"], rows["old"])
     ]
-    rows["heap_only"] = rows["heap_only"].astype(bool) if "heap_only" in rows else False
-    names = rows["tuple"] if "tuple" in rows else pd.Series("", index=rows.index)
     rows["shown"] = [
-        f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], names)
+        f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], rows["tuple"])
     ]
     titles = list(dict.fromkeys(rows["page"]))
     wrapped = {
         title: textwrap.wrap(title, _TITLE_WIDTH, break_long_words=False) for title in titles
     }
     number = rows["page"].map(titles.index)
-    column, line = number % per_row, number // per_row
+    column, line = number % _PER_ROW, number // _PER_ROW
     heading = max(map(len, wrapped.values()))
     tall = rows["line_pointer"].max() + heading + 0.6
     first = line * tall + heading
@@ -199,7 +173,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
         chr(10).join(wrapped[page]) if up else None for page, up in zip(rows["page"], uppermost)
     ]
     rows["above"] = first - 0.8 * rows["page"].map(lambda page: len(wrapped[page]))
-    return rows.drop(columns=["state", "old"], errors="ignore")
+    return rows.drop(columns=["state", "old"])
 
 
 def _pages_in_words(frame: pd.DataFrame) -> str:
@@ -208,10 +182,8 @@ def _pages_in_words(frame: pd.DataFrame) -> str:
     for title, page in frame.groupby("page", sort=False):
         parts = []
         for row in page.itertuples():
-            heap_only = " heap-only" if getattr(row, "heap_only", False) else ""
-            what = (
-                getattr(row, "tuple", "tuple") + heap_only if row.state == "normal" else row.state
-            )
+            heap_only = " heap-only" if row.heap_only else ""
+            what = row.tuple + heap_only if row.state == "normal" else row.state
             parts.append(
                 f"{row.line_pointer} {what}" + ("" if pd.isna(row.to) else f" to {row.to}")
             )

@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
+from scipy import ndimage
 
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
@@ -27,12 +28,8 @@ def plan_diagram(frame: pd.DataFrame, words: Words, x_axis: Axis, y_axis: Axis) 
         name="region", fields=["letter"], on="click", clear="dblclick", empty=False
     )
     cells = _regions(names, list(dict.fromkeys(plans["legend"])), spelt)
-    chart = alt.layer(cells.add_params(clicked), *_written(clicked)).properties(
-        data=rows,
-        width="container",
-        height=spelt + _EDGE,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-    )
+    layers = alt.layer(cells.add_params(clicked), *_written(clicked))
+    chart = encodings.panels(layers, rows, None, spelt + _EDGE)
     return figure_of(chart, words, _columns(names), _plans_in_words(plans))
 
 
@@ -119,18 +116,10 @@ def _written(clicked: alt.Parameter) -> list[alt.Chart]:
 
 def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rectangles, and the plans with letter, legend and share, largest first."""
-    missing = [column for column in ("x", "y", "plan", "title", "cost") if column not in frame]
-    if missing:
-        raise ValueError(
-            f"the frame of a plan diagram lacks {', '.join(missing)}; it has"
-            f" {', '.join(map(str, frame.columns))}"
-        )
+    encodings.require(frame, ["x", "y", "plan", "title", "cost"])
     at = {axis: sorted(frame[axis].unique()) for axis in ("x", "y")}
-    if (
-        frame.empty
-        or len(frame) != len(at["x"]) * len(at["y"])
-        or frame.duplicated(["x", "y"]).any()
-    ):
+    whole = len(at["x"]) * len(at["y"])
+    if len(frame) != whole or frame.duplicated(["x", "y"]).any():
         raise ValueError(
             f"a plan diagram needs every point of its grid once: {len(at['x'])} by {len(at['y'])}"
             f" points, {len(frame)} rows"
@@ -167,7 +156,8 @@ def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
                 )
             )
             inside[rows, columns] = True
-        depth = _depths(inside)
+        # how many squares each one is away from what isn't inside, the edge included; 0 there
+        depth = ndimage.distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
         if depth.max() * 2 * _PIXELS < _LETTER:
             continue
         deepest = np.argwhere(depth == depth.max())
@@ -178,17 +168,6 @@ def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
             float(((row + 0.5) / inside.shape[0]) ** 2),
         )
     return found
-
-
-def _depths(inside: np.ndarray) -> np.ndarray:
-    """How many squares each one is away from what isn't inside, the edge included; 0 there."""
-    depth = np.zeros(inside.shape, dtype=int)
-    while inside.any():
-        depth += inside
-        padded = np.pad(inside, 1)
-        across = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
-        inside = across[:-2] & across[1:-1] & across[2:]
-    return depth
 
 
 def _lettered(frame: pd.DataFrame) -> pd.DataFrame:

@@ -12,8 +12,6 @@ import pandas as pd
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Reference, Words, figure_of
-from pgrerun.page.charts.results import told
-from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
@@ -28,7 +26,7 @@ _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on 
 
 
 def lines(
-    frame: Rows,
+    frame: pd.DataFrame,
     words: Words,
     x_axis: Axis,
     axis: Axis,
@@ -41,15 +39,12 @@ def lines(
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
     `own_scales` panels have vertical axes of their own. The `reference` is a level line in each
-    panel. A column `piece` breaks a line between its values. A series' name stands at the end of
-    its line, or if `keyed` in a legend, for lines that leave no room for names. Of several series
-    each has a colour, and shape and dash alone tell the kind; of one colour tells the kind, as
-    everywhere.
+    panel. A series' name stands at the end of its line, or if `keyed` in a legend, for lines that
+    leave no room for names. Of several series each has a colour, and shape and dash alone tell the
+    kind; of one colour tells the kind, as everywhere.
     """
-    frame = together(frame)
+    frame = encodings.closed(frame)
     facet = encodings.panel_of(frame)
-    measure = encodings.measure(axis.quantity, axis.unit)
-    x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
     rows = encodings.tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
     rows["series"] = rows.get("series", "")
     if own_scales:
@@ -59,13 +54,12 @@ def lines(
     keyed = keyed and several
     rows = _with_names(rows, facet, axis, x_axis, none=keyed)
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
-    said = told(words, frame, axis, x_axis)
-    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
+    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, words.caption)
     x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
-    title = _upright(measure, height) if facet else measure
+    title = _upright(axis.title, height) if facet else axis.title
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
-    base = alt.Chart().encode(x=x, detail=_apart(rows))
+    base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     paths = base.mark_line(strokeWidth=1.6).encode(
         y=y, stroke=marks["stroke"], strokeDash=marks["strokeDash"]
@@ -79,17 +73,12 @@ def lines(
     keys += [encodings.series_key(rows)] if keyed else []
     layers = [*below, paths, *behind, points, *keys, *names]
     series = {"series": "series"} if named or keyed else {}
-    headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
+    headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_axis.title}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
     if own_scales:
         panels = panels.resolve_scale(y="independent")
-    columns = encodings.columns(rows, headings, measure)
-    return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
-
-
-def _apart(rows: pd.DataFrame) -> list[str]:
-    """What each line has of its own."""
-    return ["series:N", "provenance:N", *(["piece:N"] if "piece" in rows else [])]
+    columns = encodings.columns(rows, headings, axis)
+    return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
 
 
 def _with_names(
@@ -107,10 +96,11 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     """The axis below, with ticks at the points if those are few, and each with its name."""
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
-    title = encodings.measure(axis.quantity, axis.unit)
     if axis.even:
         every = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
-        return alt.X("x:O", title=title, scale=alt.Scale(type="point", padding=0.3), axis=every)
+        return alt.X(
+            "x:O", title=axis.title, scale=alt.Scale(type="point", padding=0.3), axis=every
+        )
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
@@ -119,7 +109,7 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     if axis.log:
         ticks["labelFlush"] = encodings.LOG_FLUSH
     ruler = alt.Axis(grid=False, **ticks)
-    return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
+    return alt.X("x:Q", title=axis.title, scale=encodings.scale(axis.log), axis=ruler)
 
 
 def _upright(measure: str, height: float) -> str | list[str]:
@@ -158,16 +148,14 @@ def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]
     return [named.mark_text(**_HALO, **text)], [named.mark_text(**text).encode(color=colour)]
 
 
-def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
+def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
     """One number over another, both logarithmic, beside the line on which they are equal.
 
     `frame` has `label`, `x`, `value` (both positive) and `kind` (one of `MARKS`). Of the
     `most` that lie farthest from the line the names are written, as far as a colon; the tooltip and
     the table have all.
     """
-    frame = together(frame)
-    # one of a point's numbers alone is no result
-    said = told(words, frame, axis) if words.result else words
+    frame = encodings.closed(frame)
     rows = encodings.tidy(frame, ["label", "x", "value", "kind"])
     kinds = encodings.present(rows)
     far = (rows["value"] / rows["x"]).map(math.log).abs().nlargest(most).index
@@ -180,10 +168,8 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     alone = rows.assign(series=rows["label"])
     rows["lift"] = _lifts(alone, None, False, both, both, _SQUARE)
     scale = encodings.scale(log=True)
-    x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
-    measure = encodings.measure(axis.quantity, axis.unit)
-    x = alt.X("x:Q", title=x_measure, scale=scale, axis=alt.Axis(tickCount=6))
-    y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
+    x = alt.X("x:Q", title=x_axis.title, scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=axis.title, scale=scale, axis=alt.Axis(tickCount=6))
     low = max(rows["x"].min(), rows["value"].min())
     high = min(rows["x"].max(), rows["value"].max())
     ends = alt.Data(values=[{"x": low, "value": low}, {"x": high, "value": high}])
@@ -197,9 +183,9 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     halos, names = (named.mark_text(fontSize=11, **look, **_beside()) for look in (_HALO, {}))
     layers = alt.layer(line.encode(x=x, y=y), halos, points, names)
     chart = encodings.panels(layers, rows, None, _SQUARE)
-    columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
+    columns = encodings.columns(rows, {"label": "case", "x": x_axis.title}, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
-    return figure_of(chart, said, columns, narrate.described(spoken))
+    return figure_of(chart, words, columns, narrate.described(spoken))
 
 
 def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
@@ -210,7 +196,7 @@ def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
 
 def _line_points(frame: pd.DataFrame, unit: str) -> str:
     """The lines in words, of long ones some points: nobody listens to hundreds of numbers."""
-    line = [name for name in ("panel", "kind", "series", "piece") if name in frame]
+    line = [name for name in ("panel", "kind", "series") if name in frame]
     frame = frame.reset_index(drop=True)
     some = pd.concat([_some(rows) for _, rows in frame.groupby(line, sort=False, dropna=False)])
     left_out = f" Of longer lines {_SPOKEN} points are told." if len(some) < len(frame) else ""
