@@ -194,8 +194,8 @@ def catalog_sizes(bed: Testbed) -> Iterator[Row]:
     untouched = {} if bed.borrowed else {"dbname": "template1"}
     with bed.server.connect(**untouched) as connection:
         found = sizes.in_schema(connection, "pg_catalog")
-    for row in found[found["kind"] == "table"].to_dict("records"):
-        yield {"catalog": row["relation"], "pages": row["pages"], "tuples": row["tuples"]}
+    tables = found[found["kind"] == "table"].rename(columns={"relation": "catalog"})
+    yield from tables[["catalog", "pages", "tuples"]].to_dict("records")
 
 
 @experiment(units={"index_pages": "pages/lookup", "heap_pages": "pages/lookup"})

@@ -51,8 +51,11 @@ REPLACED = ("branch", "teller", "account")
 SEEDS = 7  # of the keys
 # of transactions, of the times of their ends, and of the identifiers to be given out next
 STATUS = ("pg_log", "pg_time", "pg_variable")
-KINDS = dict.fromkeys(RELATIONS, "relation") | dict.fromkeys(INDEXES, "index")
-KINDS |= dict.fromkeys(STATUS, "status")
+KINDS = {
+    **dict.fromkeys(RELATIONS, "relation"),
+    **dict.fromkeys(INDEXES, "index"),
+    **dict.fromkeys(STATUS, "status"),
+}
 WARM = 20
 """Transactions before those that are counted as the steady state."""
 _SMALL = DebitCredit(10, 100, 1000)
@@ -146,11 +149,10 @@ def _sessions(
     count = min(REPORT_BATCH, 10 * bed.parameters.counted)
     with ExitStack() as opened:
         loaded: dict[str, Backend] = {}
-        for build, _, _ in rungs.values():
-            if build not in loaded:
-                loaded[build] = opened.enter_context(Backend.of(build))
-                load_bank(loaded[build], bank)
-                loaded[build].run([loaded[build].release.analyze])
+        for build in dict.fromkeys(build for build, _, _ in rungs.values()):
+            loaded[build] = opened.enter_context(Backend.of(build))
+            load_bank(loaded[build], bank)
+            loaded[build].run([loaded[build].release.analyze])
 
         def measure(block: Block, rung: str, vacuumed: bool = False) -> dict[str, float]:
             build, buffers, told = rungs[rung]
@@ -219,8 +221,7 @@ def postgres95_sizes(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(BUILD) as backend:
         fresh = _pages_of(backend)
-        rows = backend.run([_INDEXED])[0]
-        indexed = {row["relname"] for row in rows}
+        indexed = {row["relname"] for row in backend.run([_INDEXED])[0]}
         load_bank(backend, DebitCredit.report())
         for file, number in (_pages_of(backend) | fresh).items():
             yield {
@@ -305,8 +306,11 @@ def postgres95_own_index(bed: Testbed) -> Iterator[Row]:
         loaded.run([loaded.release.analyze])
         without = _reads(loaded, work)
         for catalog, field in LOOKED_UP.items():
-            row = {"catalog": catalog, "field": field}
-            row |= {"catalog_pages_without": int(without.get(catalog, 0))}
+            row = {
+                "catalog": catalog,
+                "field": field,
+                "catalog_pages_without": int(without.get(catalog, 0)),
+            }
             query = f"SELECT {catalog}.oid FROM {catalog} WHERE {catalog}.{field} = '1'::oid"
             with loaded.copied() as own:
                 own.run([f"CREATE INDEX {BTREE} ON {catalog} USING btree ({field} oid_ops)"])
@@ -331,6 +335,7 @@ def _reads(loaded: Backend, work: list[str]) -> "pd.Series[int]":
 
 # the executor's routines that scan what a query is about
 _OF_RELATIONS = ("ExecBeginScan", "ExecOpenScanR", "ExecSort", "ExecMaterial")
+_CALLED = {"planned": "planner", "looked_up": "SearchSysCache", "scans": "heap_beginscan"}
 
 
 @experiment(units={"planned": "calls", "looked_up": "calls", "scans": "calls"})
@@ -348,10 +353,10 @@ def postgres95_planning(bed: Testbed) -> Iterator[Row]:
     kept = found[~(executing & (found["routine"] == "heap_beginscan"))]
     calls = kept.pivot_table("calls", "statement", "routine", "sum", 0)
     for place in range(1, len(_COMMANDS) - 1):
-        counts = {"planned": "planner", "looked_up": "SearchSysCache"}
-        counts |= {"scans": "heap_beginscan"}
-        row = {name: int(calls.at[place, routine]) for name, routine in counts.items()}
-        yield {"command": _COMMANDS[place]} | row
+        yield {
+            "command": _COMMANDS[place],
+            **{name: int(calls.at[place, routine]) for name, routine in _CALLED.items()},
+        }
 
 
 SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"
