@@ -6,11 +6,14 @@ suits short runs only: of a tuple that is updated often every lookup visits all 
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import pgbench, server_load
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Server
@@ -37,6 +40,7 @@ INDEXES = {
 
 REDUCED, FULL = "reduced", "full"  # the scripts, sql/*.pgbench
 ACCOUNTS = ("accounts", "accounts_pkey")
+SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 FILLFACTOR = int(printed.cell("hot_setup", "fillfactor", "value"))
 SCALE_FACTOR = printed.cell("hot_setup", "autovacuum_scale_factor", "value")
 UPDATES = (
@@ -67,6 +71,19 @@ def load(
         relations.load(connection, fillfactor={"accounts": fillfactor})
         if ddl := INDEXES[variant]:
             SQL.run(connection, ddl)
+
+
+@contextmanager
+def loaded(
+    relations: Pgbench, server: Server, variant: str, held: bool = False
+) -> Iterator[tuple[psycopg.Connection, psycopg.Connection | None]]:
+    """A connection to a server on which a variant is loaded, and the session with an old snapshot.
+
+    There is such a session if the variant has one, or if it is to be `held` anyway.
+    """
+    load(relations, server, variant)
+    with server.connect() as connection, snapshot(server, held or is_unpruned(variant)) as old:
+        yield connection, old
 
 
 def create(

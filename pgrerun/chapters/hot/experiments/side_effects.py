@@ -19,6 +19,7 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     create,
     load,
+    loaded,
     relations,
     run_in_server,
     run_pgbench,
@@ -48,8 +49,7 @@ def long_transaction(bed: Testbed) -> Iterator[Row]:
     server, ours = bed.server, Pgbench(1, 1, prefix="")
     server.extension("pageinspect")
     for variant, held in ((HOT, False), (HOT, True), (UNPRUNED, True)):
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, held):
+        with loaded(ours, server, variant, held) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
             done = 0

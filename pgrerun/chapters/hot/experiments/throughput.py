@@ -15,15 +15,16 @@ import psycopg
 
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
-    FILLFACTOR,
     FULL,
     HOT,
     NO_HOT,
     REDUCED,
+    SMALL_TABLES,
     SQL,
     UNPRUNED,
     is_unpruned,
     load,
+    loaded,
     relations,
     run_in_server,
     run_pgbench,
@@ -44,7 +45,6 @@ SHARE = "share of the time"
 LOAD = {"tps": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
 POOL = {"data_over_pool": "times", "pool_over_small_tables": "times"}
 UNITS = LOAD | POOL
-SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 AGAIN = "HOT, again"
 REDUCED_CLIENTS = 4  # each needs pages of the pool, more would but queue for them
 VACUUMED_IN_TIME = 20_000  # accounts of a branch: fewer, and a run is over before autovacuum comes
@@ -82,7 +82,7 @@ def small_pool_cluster(
 def throughput(bed: Testbed) -> Iterator[Row]:
     """The reduced script, with as many updates per account as in the thread; one variant twice."""
     variants = [{"script": REDUCED, "variant": one} for one in (HOT, AGAIN, NO_HOT, UNPRUNED)]
-    yield from _compare(bed, REDUCED_CLIENTS, variants, FILLFACTOR)
+    yield from _compare(bed, REDUCED_CLIENTS, variants)
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -91,13 +91,6 @@ def full_script(bed: Testbed) -> Iterator[Row]:
 
     CannotMeasure where the small tables would outgrow the pool before they are vacuumed.
     """
-    _require_time_for_vacuum(bed)
-    compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
-    variants = [{"script": script, "variant": variant} for script, variant in compared]
-    yield from _compare(bed, bed.parameters.clients, variants, FILLFACTOR)
-
-
-def _require_time_for_vacuum(bed: Testbed) -> None:
     if (accounts := bed.parameters.timed_accounts) < VACUUMED_IN_TIME:
         raise CannotMeasure(
             f"timed_accounts = {VACUUMED_IN_TIME}",
@@ -105,16 +98,17 @@ def _require_time_for_vacuum(bed: Testbed) -> None:
             f" with {accounts:,} accounts of each branch a pool of the thread's share is too small"
             " for them, and a run is over before autovacuum comes",
         )
+    compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
+    variants = [{"script": script, "variant": variant} for script, variant in compared]
+    yield from _compare(bed, bed.parameters.clients, variants)
 
 
-def _compare(
-    bed: Testbed, branches: int, variants: list[dict[str, str]], fillfactor: int
-) -> Iterator[Row]:
+def _compare(bed: Testbed, branches: int, variants: list[dict[str, str]]) -> Iterator[Row]:
     """Each in every block on the slowed disk, by as many clients as there are branches."""
     ours = Pgbench(branches, bed.parameters.timed_accounts, prefix="")
     cluster, disk = bed.cluster_on_slow_disk(fsync="off")  # the slowed disk's time stands for it
     with small_pool_cluster(cluster, ours, PINS * branches, VACUUMED | TIMED) as server:
-        load_ = _Load(server, ours, branches, disk, fillfactor)
+        load_ = _Load(server, ours, branches, disk)
         # no warming up: every run loads its relations
         yield from bed.compare(
             load_.measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=load_.prepare
@@ -137,10 +131,9 @@ class _Load:
     ours: Pgbench
     clients: int
     disk: Slowed | None = None
-    fillfactor: int = FILLFACTOR
 
     def prepare(self, block: Block, script: str, variant: str) -> None:
-        load(self.ours, self.server, HOT if variant == AGAIN else variant, self.fillfactor)
+        load(self.ours, self.server, HOT if variant == AGAIN else variant)
 
     def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
         """`UNITS` of as many updates per account as in the thread."""
@@ -206,18 +199,13 @@ def reading(bed: Testbed) -> Iterator[Row]:
     """
     server, ours = bed.server, relations(bed)
     for variant in (HOT, UNPRUNED):
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+        with loaded(ours, server, variant) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
             seed = bed.parameters.seed
             run_in_server(connection, ours, "update_account", updates(ours), seed)
-            before = _accesses(connection)
+            before = counters.counts(connection, *ACCOUNTS)["fetched"]
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
-            lookup = (_accesses(connection) - before) / ours.accounts
+            fetched = counters.counts(connection, *ACCOUNTS)["fetched"] - before
             scan = pages_of(connection, ["accounts"])["accounts"]
-            yield {"variant": variant, "lookup": lookup, "scan": scan}
-
-
-def _accesses(connection: psycopg.Connection) -> int:
-    return counters.counts(connection, *ACCOUNTS)["fetched"]
+            yield {"variant": variant, "lookup": fetched / ours.accounts, "scan": scan}
