@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from pgrerun.chapters.scalability.experiments.builds import complete, programs
+from pgrerun.chapters.scalability.experiments.builds import complete, load_counted, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
@@ -52,9 +52,7 @@ def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -
     look_up = SQL.text("builds.look_up", rows=rows, lookups=lookups)
     for name in complete([COUNTING]):
         server = bed.release(programs(name))
-        with server.connect() as connection:
-            loading.replace(connection, "counted", SQL.text("builds.counted"))
-            SQL.run(connection, "builds.fill_counted", rows=rows)
+        load_counted(server, rows)
         for data, pool in POOLS.items():
             with server.restarted({"shared_buffers": pool}):
                 with server.connect() as connection:
