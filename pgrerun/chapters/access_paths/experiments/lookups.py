@@ -18,7 +18,7 @@ from pgrerun.chapters.access_paths.accounts import (
     pool_pages,
 )
 from pgrerun.lab.instruments import PAGE, counters, pgbench
-from pgrerun.lab.server import Server, seed_random
+from pgrerun.lab.server import seed_random
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -55,7 +55,16 @@ def lookups(bed: Testbed) -> Iterator[Row]:
         relation = RELATIONS[index]
         with servers[memory].connect() as connection:
             before = _read(connection, relation)
-            done = _run(bed, servers[memory], relation, block.seed)
+            done = pgbench.run(
+                servers[memory],
+                SQL.script(f"lookup_{relation}"),
+                clients=given.clients,
+                jobs=min(2, given.clients),
+                transactions=max(1, given.lookups // given.clients),
+                variables={"rows": given.accounts},
+                seed=block.seed,
+                protocol="prepared",
+            )
             _await_end(connection)
             after = _read(connection, relation)
         heap, index_, waited = (now - earlier for now, earlier in zip(after, before))
@@ -72,20 +81,6 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     variants.append({"memory": AMPLE, "index": AGAIN})
     yield from bed.compare(
         measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=prepare, fixed=True
-    )
-
-
-def _run(bed: Testbed, server: Server, relation: str, seed: int) -> pgbench.PgbenchResult:
-    given = bed.parameters
-    return pgbench.run(
-        server,
-        SQL.script(f"lookup_{relation}"),
-        clients=given.clients,
-        jobs=min(2, given.clients),
-        transactions=max(1, given.lookups // given.clients),
-        variables={"rows": given.accounts},
-        seed=seed,
-        protocol="prepared",
     )
 
 
