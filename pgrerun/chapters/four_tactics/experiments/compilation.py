@@ -31,8 +31,7 @@ def plans_by_constant(bed: Testbed) -> Iterator[Row]:
     """The plan of a command for a rare and a frequent constant, known when it is planned or not."""
     with bed.server.connect() as connection:
         with connection.transaction():
-            create = SQL.text("compilation.skewed")
-            loading.replace(connection, "skewed_parts", create)
+            loading.replace(connection, "skewed_parts", SQL.text("compilation.skewed"))
             SQL.run(connection, "compilation.fill_skewed")
         connection.execute("VACUUM (FREEZE, ANALYZE) skewed_parts")
         SQL.run(connection, "compilation.by_color")
@@ -56,8 +55,7 @@ def plans_by_growth(bed: Testbed) -> Iterator[Row]:
     for planned, mode in PLANNED.items():
         with bed.server.connect() as connection:
             with connection.transaction():
-                create = SQL.text("compilation.growing")
-                loading.replace(connection, "growing_parts", create)
+                loading.replace(connection, "growing_parts", SQL.text("compilation.growing"))
                 SQL.run(connection, "compilation.fill_growing")
             connection.execute("ANALYZE growing_parts")
             set_session(connection, {"plan_cache_mode": mode})
@@ -257,5 +255,7 @@ def dispatch(bed: Testbed, tuples: int = 2000) -> Iterator[Row]:
             unreported={"first"},
         )
     for row in found.to_dict("records"):
-        counts = {name: int(row[name]) / tuples for name in instructions.THREADED[1:]}
-        yield {"query": row["group"]} | counts
+        yield {
+            "query": row["group"],
+            **{name: int(row[name]) / tuples for name in instructions.THREADED[1:]},
+        }

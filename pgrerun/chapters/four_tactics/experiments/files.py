@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from pgrerun.lab.instruments import cold_files
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
@@ -35,27 +34,19 @@ def kernel_ahead(bed: Testbed, megabytes: int = 4) -> Iterator[Row]:
         yield {"pattern": name, "reads": len(blocks), "asked": asked, "fetched": fetched}
 
 
-class Reading(NamedTuple):
-    """How a file is read: so many kB at a time, past the cache or from it, or ahead by it."""
-
-    kilobytes: int
-    shuffled: bool = False
-    direct: bool = False
-    warm: bool = False
-    ahead: bool = True
-
-
-READINGS = {
-    "in order, 8 kB, read ahead by nobody": Reading(8, direct=True),
-    "blocks shuffled, 8 kB, likewise": Reading(8, shuffled=True, direct=True),
-    "from the cache, 1 kB": Reading(1, warm=True),
-    "from the cache, 8 kB": Reading(8, warm=True),
+DIRECT, WARM, NOT_AHEAD = {"direct": True}, {"warm": True}, {"ahead": False}
+# By name so many kB at a time, whether in any order, and what else `cold_files.read` is told.
+READINGS: dict[str, tuple[int, bool, dict[str, bool]]] = {
+    "in order, 8 kB, read ahead by nobody": (8, False, DIRECT),
+    "blocks shuffled, 8 kB, likewise": (8, True, DIRECT),
+    "from the cache, 1 kB": (1, False, WARM),
+    "from the cache, 8 kB": (8, False, WARM),
     # a track was sixteen blocks of a kB (section 4.1)
-    "in order, 16 kB, read ahead by nobody": Reading(16, ahead=False),
-    "the same, into user space": Reading(16, direct=True),
-    "in order, 128 kB, read ahead by nobody": Reading(128, ahead=False),
-    "in order, 128 kB, into user space": Reading(128, direct=True),
-    "in order, 16 kB, read ahead by the kernel": Reading(16),
+    "in order, 16 kB, read ahead by nobody": (16, False, NOT_AHEAD),
+    "the same, into user space": (16, False, DIRECT),
+    "in order, 128 kB, read ahead by nobody": (128, False, NOT_AHEAD),
+    "in order, 128 kB, into user space": (128, False, DIRECT),
+    "in order, 16 kB, read ahead by the kernel": (16, False, {}),
 }
 
 
@@ -70,14 +61,12 @@ def raw_files(bed: Testbed) -> Iterator[Row]:
     with cold_files.scratch(megabytes) as path:
 
         def measure(block: Block, reading: str) -> dict[str, float]:
-            how = READINGS[reading]
-            size = how.kilobytes * 1024
+            kilobytes, shuffled, how = READINGS[reading]
+            size = kilobytes * 1024
             places = list(range(0, megabytes << 20, size))
-            if how.shuffled:
+            if shuffled:
                 random.Random(block.seed).shuffle(places)
-            spent = cold_files.read(
-                path, places, size, direct=how.direct, warm=how.warm, ahead=how.ahead
-            )
+            spent = cold_files.read(path, places, size, **how)
             return {
                 "wall": 1000 * spent.wall / megabytes,
                 "cpu": 1000 * spent.cpu / megabytes,

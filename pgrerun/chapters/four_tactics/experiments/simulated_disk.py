@@ -51,10 +51,8 @@ def disk_of_1981(bed: Testbed) -> Iterator[Row]:
     together. A track takes a turn of the disk more. `asked` are requests to the kernel, `requests`
     those that reach the disk. Goes on from `ingres_requests`.
     """
-    rows = bed.rows_of("ingres_requests")
-    found = requested(row for row in rows if row["tuples"] == 3360)
-    if "e" not in found:
-        raise _lacking()
+    commands = _commands(bed).items()
+    found = requested(row for (_, tuples), asked in commands if tuples == 3360 for row in asked)
     for calibration, queries in CALIBRATION.items():
         seek = seek_time(found, queries)
         for query, by in found.items():
@@ -84,10 +82,7 @@ def unix_cache(bed: Testbed) -> Iterator[Row]:
     that INGRES asks the kernel for, of catalogs, relations and what it makes meanwhile; `requests`
     those that reach the disk. Goes on from `ingres_requests`.
     """
-    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
-    if ("e", 3360) not in commands:
-        raise _lacking()
-    for (query, tuples), asked in commands.items():
+    for (query, tuples), asked in _commands(bed).items():
         for buffers in CACHES:
             found = _missed(asked, 1, buffers)
             yield {
@@ -110,10 +105,7 @@ def catalogs_placed(bed: Testbed) -> Iterator[Row]:
     and other files, and the `travel` in all. Other files lie anywhere alike, each in one piece. The
     head begins where the same command left it before. Goes on from `ingres_requests`.
     """
-    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
-    if ("e", 3360) not in commands:
-        raise _lacking()
-    for (query, tuples), asked in commands.items():
+    for (query, tuples), asked in _commands(bed).items():
         trace = _missed(asked, TRACK, BUFFERS // TRACK).trace
         way = [(request.file, request.first // CYLINDER) for request in trace]
         inside = [file in CATALOGS for file, _ in way]
@@ -130,10 +122,14 @@ def catalogs_placed(bed: Testbed) -> Iterator[Row]:
             }
 
 
-def _lacking() -> CannotMeasure:
-    return CannotMeasure(
-        "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
-    )
+def _commands(bed: Testbed) -> dict[tuple[Any, ...], list[Row]]:
+    """What `ingres_requests` kept, by query and tuples. CannotMeasure unless all queries ran."""
+    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
+    if ("e", 3360) not in commands:
+        raise CannotMeasure(
+            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
+        )
+    return commands
 
 
 def _by(rows: Iterable[Row], *factors: str) -> dict[tuple[Any, ...], list[Row]]:
