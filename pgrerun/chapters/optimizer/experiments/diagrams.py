@@ -28,7 +28,7 @@ def diagram(bed: Testbed) -> Iterator[Row]:
     x and y are the selectivities of tenk1 and tenk2 by unique1, which is indexed and not clustered;
     `plan` is its tree, `join_by` its join.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     points = [(x, y) for y in axis(bed.parameters.grid) for x in axis(bed.parameters.grid)]
     statements = [
         SQL.text("queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples))

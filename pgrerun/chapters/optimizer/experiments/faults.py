@@ -35,7 +35,7 @@ def registered(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"rows": "rows", "expected": "rows"})
 def greater_than(bed: Testbed) -> Iterator[Row]:
     """Rows expected of key > constant with the right function and with that of 1990."""
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(bed.cluster()) as connection:
         queries.load_scanned(bed, REPORT)
         for fault in (NONE, EXCHANGED):
@@ -91,6 +91,10 @@ def joins_of_postgres95(bed: Testbed) -> Iterator[Row]:
                 others = (FORBIDDEN[other] for other in JOINS if other != method)
                 with backend.copied(" ".join([*backend.options, *others])) as forced:
                     for query, join in joins.items():
-                        chosen = METHODS[free[query]] == method
-                        row = {"fault": fault, "query": query, "method": method}
-                        yield row | {"chosen": chosen, "cost": forced.cost(join)}
+                        yield {
+                            "fault": fault,
+                            "query": query,
+                            "method": method,
+                            "chosen": METHODS[free[query]] == method,
+                            "cost": forced.cost(join),
+                        }

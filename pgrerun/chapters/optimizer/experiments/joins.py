@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.experiments.scans import seconds
+from pgrerun.chapters.optimizer.experiments.scans import warm_seconds
 from pgrerun.chapters.optimizer.queries import EQUAL, JOIN_QUERIES, LARGE, SMALL
 from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SESSION, SQL
 from pgrerun.lab.instruments import callgrind, plans
@@ -79,10 +79,8 @@ def timed_joins(bed: Testbed) -> Iterator[Row]:
         ) -> dict[str, float]:
             statement = queries.join(bed, query, size)
             statement = statement if stored else queries.discarded(statement)
-            with variants.forced(connection, method.removesuffix(AGAIN)):
-                seconds(connection, statement)
-                least = bed.parameters.milliseconds / (1000 if stored else 4000)
-                return {"seconds": seconds(connection, statement, least)}
+            least = bed.parameters.milliseconds / (1000 if stored else 4000)
+            return warm_seconds(connection, method.removesuffix(AGAIN), statement, least)
 
         for stored, pairs in ((True, 2 * int(bed.parameters.pairs)), (False, bed.fewer_pairs)):
             alike = [one for one in compared if one["stored"] == stored]
@@ -107,8 +105,13 @@ def pages_of_loops(bed: Testbed) -> Iterator[Row]:
             statement = queries.selected(queries.join(bed, query, SMALL))
             plan = plans.explain(connection, statement, execute=True)
             _, inner = plan.find("Nested Loop")[0].children
-            row = {"query": query, "indexed": indexed, "kept": kept}
-            yield row | {"pages": plan.page_accesses, "scans": int(inner.loops)}
+            yield {
+                "query": query,
+                "indexed": indexed,
+                "kept": kept,
+                "pages": plan.page_accesses,
+                "scans": int(inner.loops),
+            }
 
 
 # ---- by something else than equality
@@ -127,7 +130,7 @@ def non_equal_joins(bed: Testbed) -> Iterator[Row]:
         }
     with duck.in_memory() as other:
         for order, relation in enumerate((one, two), start=1):
-            wisconsin = Wisconsin(relation, queries.small_tuples(), attributes="1990", order=order)
+            wisconsin = Wisconsin(relation, queries.SMALL_TUPLES, attributes="1990", order=order)
             wisconsin.load_duckdb(other)
         yield {
             "engine": "DuckDB",

@@ -61,12 +61,16 @@ def moved_range(bed: Testbed, width: int = 2) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, REPORT)) as connection:
         for fault in (NONE, MULTIPLIED) if able else (NONE,):
             with variants.fault(connection, fault):
-                for lower in range(100, queries.large_tuples() - 1, 400):
+                for lower in range(100, queries.LARGE_TUPLES - 1, 400):
                     bounds = {"attribute": "unique2", "lower": lower, "upper": lower + width}
                     query = SQL.text("queries.range", relation=REPORT, **bounds)
                     plan = plans.explain(connection, query)
-                    row = {"fault": fault, "bound": lower}
-                    yield row | {"expected": plan.rows_estimated, "cost": plan.total_cost}
+                    yield {
+                        "fault": fault,
+                        "bound": lower,
+                        "expected": plan.rows_estimated,
+                        "cost": plan.total_cost,
+                    }
 
 
 # ---- interpolation between the least and the greatest value
@@ -85,7 +89,7 @@ def interpolation(bed: Testbed) -> Iterator[Row]:
     `constant` is the share of the greatest value, `equation` the rows by Figure 3.13; the error is
     in either direction, both at least one row.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(bed.server) as connection:
         with connection.transaction():
             loading.replace(connection, "spread", SQL.text("relations.spread"))
@@ -123,12 +127,16 @@ def hidden_constant(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, REPORT)) as connection:
         SQL.run(connection, "queries.below", relation=REPORT)
         for tenth in range(1, 10):
-            bound = queries.large_tuples() * tenth // 10
+            bound = queries.LARGE_TUPLES * tenth // 10
             for seen, mode in modes.items():
                 connection.execute(f"SET plan_cache_mode = {mode}")
                 plan = plans.explain(connection, f"EXECUTE below({bound})")
-                row = {"selectivity": tenth / 10, "seen": seen, "rows": bound}
-                yield row | {"expected": int(plan.rows_estimated)}
+                yield {
+                    "selectivity": tenth / 10,
+                    "seen": seen,
+                    "rows": bound,
+                    "expected": int(plan.rows_estimated),
+                }
 
 
 # ---- two attributes
@@ -166,5 +174,9 @@ def two_attributes(
                         connection.execute(f"CREATE STATISTICS together {together}")
                         connection.execute(f"ANALYZE {REPORT}")
                     expected = estimated(connection, REPORT, where)
-                row = {"condition": where, "extended_statistics": kind}
-                yield row | {"rows": rows, "expected": expected}
+                yield {
+                    "condition": where,
+                    "extended_statistics": kind,
+                    "rows": rows,
+                    "expected": expected,
+                }

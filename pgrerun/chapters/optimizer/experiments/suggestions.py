@@ -19,6 +19,7 @@ from pgrerun.chapters.optimizer.experiments.scans import (
     measured,
     planned_with,
     seconds,
+    warm_seconds,
 )
 from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, SHUFFLED, TIMED
 from pgrerun.chapters.optimizer.variants import INDEX, SEQUENTIAL, SQL
@@ -35,7 +36,7 @@ def index_creation(bed: Testbed) -> Iterator[Row]:
     """What CREATE INDEX tells the optimizer of a relation that nobody has analyzed, and of rows
     above the greatest value that was there when somebody had.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     index = {"index": "fresh_key", "relation": "fresh", "attribute": "key"}
     with variants.session(bed.server) as connection:
         with connection.transaction():
@@ -74,7 +75,7 @@ def daemon(bed: Testbed, patience: float = 30) -> Iterator[Row]:
     An own server whose daemon wakes up every second. ServerError if the daemon never comes.
     """
     server = bed.cluster(autovacuum="on", autovacuum_naptime=1)
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(server) as connection:
         with connection.transaction():
             loading.replace(connection, "fresh", SQL.text("relations.watched"))
@@ -109,7 +110,7 @@ def clustering(bed: Testbed) -> Iterator[Row]:
     The range and its tuples are the same; only their order in the relation differs. Rows and cost
     are those of an index scan of a tenth.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     loads = {CLUSTERED: "relations.clustered_rows", SHUFFLED: "relations.shuffled_rows"}
     query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
     with variants.session(bed.server) as connection:
@@ -118,8 +119,13 @@ def clustering(bed: Testbed) -> Iterator[Row]:
             known = _correlation(connection, "laid_out", "key")
             with variants.forced(connection, INDEX):
                 plan = plans.explain(connection, query)
-            row = {"relation": state, "layout": layout, "correlation": known}
-            return row | {"rows": plan.rows_estimated, "cost": plan.total_cost}
+            return {
+                "relation": state,
+                "layout": layout,
+                "correlation": known,
+                "rows": plan.rows_estimated,
+                "cost": plan.total_cost,
+            }
 
         for layout, rows in loads.items():
             with connection.transaction():
@@ -149,7 +155,7 @@ def clusterable(bed: Testbed) -> Iterator[Row]:
     """The order by every attribute in turn, before CLUSTER and after: the correlation that the
     optimizer knows, and how often a walk in the attribute's order goes to another page.
     """
-    relation = Wisconsin("reordered", queries.small_tuples(), attributes="1990")
+    relation = Wisconsin("reordered", queries.SMALL_TUPLES, attributes="1990")
     with variants.session(bed.server) as connection:
         for attribute in relation.integers + relation.texts:
             relation.load(connection)
@@ -233,10 +239,7 @@ def price_of_order(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, TIMED)) as connection:
 
         def scan(block: Block, **of: Any) -> dict[str, float]:
-            statement = _range(bed, of)
-            with variants.forced(connection, of["method"]):
-                seconds(connection, statement)
-                return {"seconds": seconds(connection, statement, least)}
+            return warm_seconds(connection, of["method"], _range(bed, of), least)
 
         yield from bed.compare(
             scan, compared, warmup=0, positive=["seconds"], fixed=True, **asked(bed)
