@@ -1,14 +1,13 @@
 """Who runs the queries: PostgreSQL, DuckDB, and the miniature of university INGRES.
 
-An engine is anything with the methods of `Engine`. It is given trees of POSTQUEL, so that one which
-interprets QUEL itself takes its seat like any other.
+An engine is used in a `with` block. It has the public methods of `Sql`, and `load(n)` has the
+relations of n tuples in every state, at once if they are there already. It is given trees of
+POSTQUEL, so that one which interprets QUEL itself takes its seat like any other.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 import psycopg
 
@@ -39,27 +38,6 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 MORE = 1_000_000_000  # tuples than any result has
 
 
-class Engine(AbstractContextManager, Protocol):
-    """Runs the queries on relations of its own; used in a `with` block."""
-
-    name: str
-
-    def load(self, n: int) -> None:
-        """Have the relations of n tuples in every state; at once if they are there already."""
-
-    def run(self, instance: Instance, stored: bool = True) -> float:
-        """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
-
-        Unless `stored`, what it finds is neither stored nor committed within that time.
-        """
-
-    def answer(self, instance: Instance) -> tuple[int, int]:
-        """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
-
-    def tidy(self, instance: Instance) -> None:
-        """Destroy the result and undo the change."""
-
-
 def population(role: str, n: int, state: str = "none") -> Wisconsin:
     """A relation as generated: the second large one in an order unrelated to the first's."""
     size = n // 10 if role == "onek" else n
@@ -67,7 +45,7 @@ def population(role: str, n: int, state: str = "none") -> Wisconsin:
 
 
 class Sql:
-    """What contenders share that take SQL."""
+    """What engines share that take SQL."""
 
     name: str
     execute: Callable[[str], list[tuple]]
@@ -88,6 +66,10 @@ class Sql:
             self.execute(f"SELECT max(fiftypercent) FROM {instance.answer.source}")
 
     def run(self, instance: Instance, stored: bool = True) -> float:
+        """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
+
+        Unless `stored`, what it finds is neither stored nor committed within that time.
+        """
         if not stored:
             raise NotImplementedError(f"{self.name} is only asked to store.")
         self.prepare(instance)
@@ -101,10 +83,12 @@ class Sql:
         return Translator().sql(instance.statement)
 
     def answer(self, instance: Instance) -> tuple[int, int]:
+        """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
         [(tuples, checksum)] = self.execute(instance.answer.sql)
         return int(tuples), int(checksum)
 
     def tidy(self, instance: Instance) -> None:
+        """Destroy the result and undo the change."""
         if getattr(instance.statement, "into", ""):
             self.execute(f"DROP TABLE {queries.RESULT}")
         self.run_quel(instance.after)
@@ -335,8 +319,5 @@ def _tuples(role: str, n: int) -> tuple[ingres.Layout, Iterator[tuple]]:
     source = population("tenk2" if role == "bprime" else role, n)
     integers = [ingres.Domain(name, "i", 4) for name in source.integers]
     texts = [ingres.Domain(name, "c", 52) for name in source.texts]
-    columns = []
-    for name, column in source.columns(0, n // 10 if role == "bprime" else None).items():
-        values = column.tolist()
-        columns.append([text.decode() for text in values] if name in source.texts else values)
-    return ingres.Layout((*integers, *texts)), zip(*columns)
+    tuples = source.tuples(n // 10 if role == "bprime" else None)
+    return ingres.Layout((*integers, *texts)), tuples

@@ -15,7 +15,7 @@ import pandas as pd
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, SPECIFIED, STATES, Instance
 from pgrerun.errors import ServerError
-from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
+from pgrerun.lab.postgres95 import BUNDLED, Backend, in_all_releases
 from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -53,25 +53,21 @@ BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation,
 
 def load(backend: Backend, tuples: int = SPECIFIED, roles: Sequence[str] = queries.ROLES) -> None:
     """The relations in every state of Figure 3.11."""
+    # Postgres95 has no operators of an index by default
+    operators = " int4_ops" if backend.release.number < (6,) else ""
     for state, role in product(STATES, roles):
         if state == "with" and role not in ("tenk1", "tenk2"):
             continue
         source = contenders.population("tenk2" if role == "bprime" else role, tuples, state)
         name = queries.relation(role, state)
         indices = [
-            f"CREATE INDEX {name}_{attribute} ON {name} USING btree"
-            f" ({attribute}{_operators(backend.release)})"
+            f"CREATE INDEX {name}_{attribute} ON {name} USING btree ({attribute}{operators})"
             for attribute in STATES[state]
         ]
         create = source.create_sql.replace(f" {source.name} ", f" {name} ", 1)
         found = source.tuples(tuples // 10 if role == "bprime" else None)
         backend.load(create, found, *indices)
     backend.run([backend.release.analyze])
-
-
-def _operators(release: Release) -> str:
-    """Postgres95 has no operators of an index by default."""
-    return " int4_ops" if release.number < (6,) else ""
 
 
 def _sql(quel: str) -> list[str]:
@@ -192,18 +188,13 @@ def postgres95_pages(bed: Testbed) -> Iterator[Row]:
     """Pages that Postgres95 reads, writes and flushes for each query, by pool and kind of file.
 
     With a pool of sixteen pages, as the report's, and with one that holds everything. Of the second
-    execution in a session. forbidden: what its planner had to do without. CannotMeasure without
-    Postgres95.
+    execution in a session. forbidden: what its planner had to do without. Kinds are relation,
+    index, result, catalog, status, sort. CannotMeasure without Postgres95.
     """
-    yield from pages(KEYS, bed.parameters.counted)
-
-
-def pages(keys: Sequence[str], tuples: int, pools: Sequence[int] = (16, 1024)) -> Iterator[Row]:
-    """Rows of `postgres95_pages`; kinds are relation, index, result, catalog, status, sort."""
     with Backend.of(BUILD) as loaded:
-        load(loaded, tuples)
-        for pool, key in product(pools, keys):
-            yield from _pages_of(loaded, key, tuples, pool)
+        load(loaded, bed.parameters.counted)
+        for pool, key in product((16, 1024), KEYS):
+            yield from _pages_of(loaded, key, bed.parameters.counted, pool)
 
 
 @experiment(units={"instructions": "instructions", "reads": "pages"})

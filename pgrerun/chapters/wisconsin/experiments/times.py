@@ -14,8 +14,8 @@ from pgrerun.chapters.wisconsin.contenders import (
     POSTGRESQL,
     ColdPostgreSQL,
     DuckDB,
-    Engine,
     PostgreSQL,
+    Sql,
 )
 from pgrerun.chapters.wisconsin.experiments.counts import explain
 from pgrerun.chapters.wisconsin.queries import BY_KEY, JOINS, SPECIFIED
@@ -42,7 +42,7 @@ def sizes(bed: Testbed) -> list[int]:
     return [round(n) for n in steps]
 
 
-def timed(engine: Engine, query: str, n: int, block: Block, stored: bool, repeats: int) -> float:
+def timed(engine: Sql, query: str, n: int, block: Block, stored: bool, repeats: int) -> float:
     """Seconds of a query in a block: the median of so many runs, of a short one; undone each."""
     instance, found = queries.instance(BY_KEY[query], n, block), []
     while not found or (len(found) < repeats and sum(found) < PATIENCE):
@@ -53,7 +53,7 @@ def timed(engine: Engine, query: str, n: int, block: Block, stored: bool, repeat
 
 
 def race(
-    bed: Testbed, n: int, engines: Sequence[Engine], variants: Sequence[Row], pairs: int = 0
+    bed: Testbed, n: int, engines: Sequence[Sql], variants: Sequence[Row], pairs: int = 0
 ) -> Iterator[Row]:
     """Seconds of variants (engine, query, stored); RerunError where two engines answer a block's
     query differently. A query always follows others of the same engine, which fill its caches.
