@@ -21,7 +21,7 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 LEAST_FRAME = 0.002
 ENTRY = "exec_simple_query"
 
-ATTRIBUTE_ROUTINES = subsystems.group("attributes")
+ATTRIBUTE_ROUTINES = subsystems.GROUPS["attributes"]
 
 PHASE_OF = {
     "pg_parse_query": "parse",

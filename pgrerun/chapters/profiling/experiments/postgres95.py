@@ -12,7 +12,6 @@ optimization, which somebody compiled:
 - no stored addresses: as assertions, but a function is looked up whenever it is called
 """
 
-import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +21,7 @@ import pandas as pd
 from pgrerun.chapters.profiling import queries, subsystems
 from pgrerun.chapters.profiling.queries import SETS, TRANSACTIONS
 from pgrerun.lab.postgres95 import Backend, in_all_releases
-from pgrerun.lab.quel import figures
-from pgrerun.lab.relations.debit_credit import DebitCredit
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 VARIANTS = {
@@ -45,9 +42,7 @@ def load(backend: Backend, bank: DebitCredit = queries.BANK) -> None:
     """onek, tenk1 and tenk2 without an index, and the bank of Figure 2.2 with its three B-trees."""
     for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
         relation = Wisconsin(name, tuples, attributes="1990", order=order)
-        columns = relation.columns().values()
-        text = [[_text(value) for value in column.tolist()] for column in columns]
-        backend.load(relation.create_sql, zip(*text, strict=True))
+        backend.load(relation.create_sql, relation.tuples())
     load_bank(backend, bank)
     backend.run([backend.release.analyze])
 
@@ -64,21 +59,10 @@ def load_bank(backend: Backend, bank: DebitCredit) -> None:
     backend.run(["CREATE TABLE history (bid int4, tid int4, aid int4, amount float8, string text)"])
 
 
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def transactions(count: int, seed: int, bank: DebitCredit = queries.BANK) -> list[list[str]]:
-    """Figure 2.3's commands, a list for each transaction, keys drawn independently."""
-    draws = random.Random(seed)
-    found = []
-    for _ in range(count):
-        keys = tuple(
-            draws.randint(1, most) for most in (bank.accounts, bank.tellers, bank.branches)
-        )
-        texts = figures.translated(figures.printed("2.3"), keys)
-        found.append([in_all_releases(sql) for _, sql in texts])
-    return found
+    """Figure 2.3's commands as Postgres95 takes them, a list for each transaction."""
+    drawn = queries.drawn_transactions(count, seed, bank)
+    return [[in_all_releases(sql) for sql in commands] for commands in drawn]
 
 
 def work(workload: str, count: int) -> tuple[list[str], list[str]]:
@@ -172,9 +156,7 @@ def postgres95_uses(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as backend:
         relation = Wisconsin("onek", 1_000, attributes="1990")
-        columns = relation.columns().values()
-        text = [[_text(value) for value in column.tolist()] for column in columns]
-        backend.load(relation.create_sql, zip(*text, strict=True))
+        backend.load(relation.create_sql, relation.tuples())
         scans = [
             "SELECT onek.unique1 FROM onek WHERE "
             + " AND ".join(f"onek.unique2 < {1_000 + number}" for number in range(uses))
@@ -200,7 +182,6 @@ def postgres95_formatting(bed: Testbed) -> Iterator[Row]:
         yield {"part": part, "instructions": int(rows["exclusive"].sum())}
 
 
-_SUBSYSTEMS = subsystems.SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
 # what isn't there today, or lies elsewhere
 _MOVED = {"storage": "storage_manager", "obj": "parser", "access/rtree": "access_methods"}
 
@@ -217,5 +198,6 @@ def place(file: str, program: str) -> tuple[str, str]:
     if folder == ".":  # made by lex and yacc when it was compiled
         return "parser", "parser"
     names = [folder, folder.partition("/")[0]]
-    named = [found for found in (_SUBSYSTEMS.get(one) or _MOVED.get(one) for one in names) if found]
+    known = (subsystems.SUBSYSTEMS.get(one) or _MOVED.get(one) for one in names)
+    named = [found for found in known if found]
     return folder, named[0] if named else "others"
