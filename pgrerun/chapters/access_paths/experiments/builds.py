@@ -185,6 +185,7 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
     It is built again and again for as long as a measurement has to last.
     """
     clusters = servers(bed)
+    boxes = [SQL.text("trees.search_box", number=number) for number in range(trees.SEARCHES)]
     for cluster in clusters.values():
         with cluster.connect() as connection:
             build(connection, "points", "trees.points", objects=bed.parameters.objects)
@@ -198,10 +199,12 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
 
             seconds = repeated(once, bed.parameters.milliseconds)
             allow_only(connection, "indexscan", "bitmapscan")
+            searched = [plans.explain(connection, box, execute=True) for box in boxes]
+            scans = [plan.find("Bitmap Index Scan") for plan in searched]
             return {
                 "build": seconds,
                 "pages": sizes.pages(connection, "searched"),
-                "accesses": _accesses(connection),
+                "accesses": sum(scan.page_accesses for [scan] in scans) / trees.SEARCHES,
             }
 
     yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs)
@@ -253,17 +256,6 @@ def gist_short_of_memory(bed: Testbed, memory: str = "8MB") -> Iterator[Row]:
 
     variants = {"server": list(clusters)}
     yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
-
-
-def _accesses(connection: psycopg.Connection) -> float:
-    """Pages of the index that a search accesses, on average."""
-    accesses = 0
-    for number in range(trees.SEARCHES):
-        query = SQL.text("trees.search_box", number=number)
-        plan = plans.explain(connection, query, execute=True)
-        [scan] = plan.find("Bitmap Index Scan")
-        accesses += scan.page_accesses
-    return accesses / trees.SEARCHES
 
 
 @experiment(units={"bits": "bits", "bytes": "bytes"}, needs=["restart"])

@@ -213,9 +213,13 @@ def counted_reads(
             for other in displacing:
                 SQL.run(connection, "buffer_pool.scan", relation=other)
             prepare(connection, before)
-            row: Row = {"pool": pool, "ring": relation == READ, "before": before}
-            row["dirty_before"] = dirty_pages(probe)
-            row |= reads(connection, relation)
+            row: Row = {
+                "pool": pool,
+                "ring": relation == READ,
+                "before": before,
+                "dirty_before": dirty_pages(probe),
+                **reads(connection, relation),
+            }
             [kept] = look(probe, "buffer_pool.pages_left")
             yield row | {"dirty_after": dirty_pages(probe), "kept": kept}
 
@@ -302,10 +306,15 @@ def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
                     if event.endswith("checkpoint"):
                         SQL.run(connection, "buffer_pool.checkpoint")
                     time.sleep(seconds)
-                    row: Row = {"round": number, "bgwriter": bgwriter, "event": event}
-                    row |= {"seconds": seconds, "tuples": bed.parameters.tuples}
-                    row["dirty"] = dirty_pages(probe)
-                    row["reader"] = reads(connection, READ)["written"]
+                    row: Row = {
+                        "round": number,
+                        "bgwriter": bgwriter,
+                        "event": event,
+                        "seconds": seconds,
+                        "tuples": bed.parameters.tuples,
+                        "dirty": dirty_pages(probe),
+                        "reader": reads(connection, READ)["written"],
+                    }
             yield row | _written(delta)
 
 

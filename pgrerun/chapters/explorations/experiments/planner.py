@@ -89,8 +89,11 @@ def heap_fetches(bed: Testbed) -> Iterator[Row]:
         for state in (NEW, VACUUMED):
             plan = _grouping(connection, UNIQUE, ORDERED, WORK_MEM[1], state, execute=True)
             [scan] = plan.find("Index Only Scan")
-            fetched = scan.properties["Heap Fetches"]
-            yield {"state": state, "heap_fetches": fetched, "pages": scan.page_accesses}
+            yield {
+                "state": state,
+                "heap_fetches": scan.properties["Heap Fetches"],
+                "pages": scan.page_accesses,
+            }
 
 
 HASHING = {

@@ -68,8 +68,11 @@ def planned_workers(bed: Testbed) -> Iterator[Row]:
         for most, per_gather in ((8, 2), (1, 2), (0, 2), (8, 1), (8, 0)):
             limits = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
             plan = explained(connection, query, limits, execute=True)
-            found = {"planned": workers(plan, "Planned"), "launched": workers(plan, "Launched")}
-            yield {**limits, **found}
+            yield {
+                **limits,
+                "planned": workers(plan, "Planned"),
+                "launched": workers(plan, "Launched"),
+            }
 
 
 # ---- time

@@ -90,8 +90,14 @@ def profile(bed: Testbed, load: str) -> Iterator[Row]:
         ):
             for part, samples in parts.items():
                 share = statistics.share(samples, of)
-                found = {"share": share.estimate, "low": share.low, "high": share.high}
-                yield {"load": load, "instrument": instrument, "part": part, **found}
+                yield {
+                    "load": load,
+                    "instrument": instrument,
+                    "part": part,
+                    "share": share.estimate,
+                    "low": share.low,
+                    "high": share.high,
+                }
         return
     raise CannotMeasure(
         "profiles", f"perf never took {ENOUGH} samples of backends that update {load}"

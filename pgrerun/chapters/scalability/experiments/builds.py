@@ -277,8 +277,10 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
 @experiment(units=TPS, needs=["restart"])
 def releases_over_clients(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.1 and 9.2 by up to twice as many clients as processors; writers by as many."""
-    many = [(name, "lookups", n) for name in complete([RELEASES]) for n in _sweep()]
-    many += [(name, "writers", processors()) for name in RELEASES]
+    here = processors()
+    swept = sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
+    many = [(name, "lookups", n) for name in complete([RELEASES]) for n in swept]
+    many += [(name, "writers", here) for name in RELEASES]
     yield from _over_clients(bed, many)
 
 
@@ -335,11 +337,6 @@ def pools_on_builds(bed: Testbed) -> Iterator[Row]:
     yield from in_pools(
         bed, {data: bed.release(new, **ours(bed) | pool) for data, pool in pools.items()}
     )
-
-
-def _sweep() -> list[int]:
-    here = processors()
-    return sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
 
 
 def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterator[Row]:

@@ -83,8 +83,12 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
                 loading.replace(connection, "inserted", SQL.text("builds.inserted"))
             with _counted(server) as locks:
                 sessions.at_once(server, [insert] * number)
-            counts = {count: locks[INSERT][count] for count in COUNTS}
-            yield {"build": name, "sessions": number, "records": rows * number, **counts}
+            yield {
+                "build": name,
+                "sessions": number,
+                "records": rows * number,
+                **{count: locks[INSERT][count] for count in COUNTS},
+            }
 
 
 BY_LOCK = {"transactions": "transactions", "blocked": "samples"} | COUNTS
@@ -120,10 +124,14 @@ def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Itera
                 done, blocked = sessions.count_meanwhile(
                     server, SQL.text("builds.waiting"), 0.01, work
                 )
-        counted = {"transactions": done.transactions, "blocked": blocked}
         for lock in dict.fromkeys([*NAMES.values(), OTHER]):
-            found = {count: locks[lock][count] for count in COUNTS}
-            yield {"build": name, "lock": lock, **counted, **found}
+            yield {
+                "build": name,
+                "lock": lock,
+                "transactions": done.transactions,
+                "blocked": blocked,
+                **{count: locks[lock][count] for count in COUNTS},
+            }
 
 
 def _pages_read(server: Cluster) -> int:

@@ -123,8 +123,8 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         "executor": profile["inclusive"].where(name.str.startswith(run), 0)
         - profile["inclusive"].where(name.str.match(BEGINNING), 0),
         "keeping": profile["inclusive"].where(name.str.match(KEEPING), 0),
+        "without_features": profile["exclusive"],
     }
-    parts["without_features"] = profile["exclusive"]
     for feature, (how, routines) in FEATURES.items():
         spent = profile[how].where(name.str.match(routines), 0)
         parts[f"without_{feature}"] = profile["exclusive"] - spent
@@ -215,8 +215,12 @@ def tenth_of_postgres95(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
                 for row in _pages_of(loaded, key, tuples, 16)
                 if row["kind"] in ("relation", "index")
             ]
-            row = {"query": key, "tuples": tuples, "reads": sum(read)}
-            yield row | {"instructions": executed[key]["instructions"]}
+            yield {
+                "query": key,
+                "tuples": tuples,
+                "reads": sum(read),
+                "instructions": executed[key]["instructions"],
+            }
 
 
 def _pages_of(loaded: Backend, key: str, tuples: int, pool: int) -> Iterator[Row]:
@@ -227,8 +231,14 @@ def _pages_of(loaded: Backend, key: str, tuples: int, pool: int) -> Iterator[Row
     of_query = found[found["statement"] == len(once) + len(_sql(instance.before))]
     by_kind = of_query.groupby(of_query["file"].map(kind))
     for name, counts in by_kind[["reads", "writes", "flushes"]].sum().iterrows():
-        factors = {"query": key, "tuples": tuples, "pool": pool, "kind": str(name)}
-        yield factors | counts.astype(int).to_dict() | {"forbidden": forbidden}
+        yield {
+            "query": key,
+            "tuples": tuples,
+            "pool": pool,
+            "kind": str(name),
+            **counts.astype(int).to_dict(),
+            "forbidden": forbidden,
+        }
 
 
 def _pages(loaded: Backend, pool: int, statements: Sequence[str]) -> tuple[pd.DataFrame, str]:

@@ -22,7 +22,6 @@ from pgrerun.chapters.wisconsin.queries import BY_KEY, JOINS, SPECIFIED
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.relations.checksum import Answers
-from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 PASSES = 7  # blocks, at most, at the largest size, where a block takes long
@@ -151,7 +150,14 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
     for reads. Nothing is stored.
     """
     chosen = "as it chooses"
-    servers = {WITH: bed.server, WITHOUT: _without_memory(bed)}
+    if not machine.direct_io(bed.cluster().scratch):
+        raise CannotMeasure(
+            "direct I/O",
+            "the file system of the server's data can't be read past its cache, so memory can't be"
+            " taken away",
+        )
+    without = bed.cluster(debug_io_direct="data", shared_buffers="1MB")
+    servers = {WITH: bed.server, WITHOUT: without}
     kinds = {WITH: PostgreSQL, WITHOUT: ColdPostgreSQL}
     ways = [(POSTGRESQL, chosen), *((scan, scan) for scan in SCANS[:2])]
     with ExitStack() as opened:
@@ -181,13 +187,3 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             for key in CONVERTED
         ] + [{"memory": WITHOUT, "scan": scan, "query": "q6"} for scan in SCANS[:2]]
         yield from bed.compare(measure, variants, fixed=True)
-
-
-def _without_memory(bed: Testbed) -> Cluster:
-    if not machine.direct_io(bed.cluster().scratch):
-        raise CannotMeasure(
-            "direct I/O",
-            "the file system of the server's data can't be read past its cache, so memory can't be"
-            " taken away",
-        )
-    return bed.cluster(debug_io_direct="data", shared_buffers="1MB")
