@@ -165,14 +165,6 @@ def scan_of_postgres95(selectivity: float, bounds: str) -> str:
     return found if bounds == AS_PRINTED else found.partition(" AND ")[0]
 
 
-def join_of_postgres95(query: int) -> str:
-    """The same query of set 2 in the words of Postgres95."""
-    figure = figures.queries("2.5")[query - 1]
-    one, two = joined(SMALL, figure.indexed)
-    [(_, sql)] = figures.translated(figure.text, onek1=one, onek2=two)
-    return in_all_releases(sql)
-
-
 # ---- set 3
 
 

@@ -189,30 +189,23 @@ def shown(instance: Instance) -> str:
     return Translator().sql(statement)
 
 
-class DuckDB(Sql):
+class DuckDB(Sql, Duck):
     """DuckDB on a file of its own. It has no indices: its zone maps are the same in every state."""
 
     name = DUCKDB
 
-    def __enter__(self) -> "DuckDB":
-        self._duck = Duck()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._duck.close()
-
     def load(self, n: int) -> None:
         for role in ("tenk1", "tenk2", "onek"):
-            self._duck.load(population(role, n))
-        self._duck.execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
+            super().load(population(role, n))
+        super().execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
 
     def execute(self, sql: str) -> list[tuple]:
-        return self._duck.execute(without_states(sql))
+        return super().execute(without_states(sql))
 
     def answer(self, instance: Instance) -> tuple[int, int]:
         # planning a checksum of thirty terms takes DuckDB several times as long as giving away what
         # it is made of
-        columns = self._duck.columns(without_states(instance.answer.columns_sql))
+        columns = self.columns(without_states(instance.answer.columns_sql))
         return instance.answer.checksum(columns.__getitem__)
 
 

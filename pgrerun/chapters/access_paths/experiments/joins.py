@@ -20,6 +20,7 @@ from pgrerun.lab.server import releases, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
+_KEYS = int(printed.cell("access_paths_join", "rows", "value"))
 _SELF = "enable_self_join_elimination"  # since PostgreSQL 18
 _MERGE = ("enable_nestloop", "enable_hashjoin", "enable_seqscan", "enable_bitmapscan")
 
@@ -39,14 +40,12 @@ JOINS: dict[str, tuple[str, ...]] = {
 
 def query(form: str, a: str, b: str, step: int = 1) -> str:
     """A query of joins.sql with its relations and as many keys as in print: every `step`th."""
-    keys = int(printed.cell("access_paths_join", "rows", "value"))
-    return SQL.text(f"joins.{form}", a=a, b=b, first=step, last=step * keys, step=step)
+    return SQL.text(f"joins.{form}", a=a, b=b, first=step, last=step * _KEYS, step=step)
 
 
 def spread(name: str, rows: int, form: str = "free") -> str:
     """A query on a relation of so many rows and itself, its keys spread over all of it."""
-    keys = int(printed.cell("access_paths_join", "rows", "value"))
-    return query(form, name, name, rows // keys)
+    return query(form, name, name, rows // _KEYS)
 
 
 def switch(connection: psycopg.Connection, plan: str) -> None:

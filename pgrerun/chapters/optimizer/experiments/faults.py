@@ -20,7 +20,7 @@ from pgrerun.chapters.optimizer.variants import (
     SQL,
     UNSET,
 )
-from pgrerun.lab.postgres95 import Backend
+from pgrerun.lab.postgres95 import Backend, in_all_releases
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 
@@ -85,7 +85,8 @@ def joins_of_postgres95(bed: Testbed) -> Iterator[Row]:
     for fault, build in BUILDS.items():
         with Backend.of(build) as backend:
             queries.load_joined_postgres95(backend)
-            joins = {query: queries.join_of_postgres95(query) for query in queries.EQUAL}
+            stored = {query: queries.join(bed, query, SMALL) for query in queries.EQUAL}
+            joins = {query: in_all_releases(sql) for query, sql in stored.items()}
             free = {query: backend.plan(join).partition(",")[0] for query, join in joins.items()}
             for method in JOINS:
                 others = (FORBIDDEN[other] for other in JOINS if other != method)
