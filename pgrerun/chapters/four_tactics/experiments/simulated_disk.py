@@ -2,12 +2,12 @@
 tracks.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.models import head_travel, read_ahead
+from pgrerun.lab.models.replacement import LRU
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.lab.university_ingres import CATALOGS
 from pgrerun.record import printed
@@ -154,18 +154,14 @@ def requested(rows: Iterable[Row]) -> dict[str, dict[str, Requests]]:
 
 def _missed(asked: list[Row], pages: int, kept: int) -> Requests:
     """Requests for so many pages that the most recent `kept` ones don't answer."""
-    cache: OrderedDict[tuple[str, int], None] = OrderedDict()
-    trace, touched = [], 0
+    cache, trace, touched = LRU(kept), [], 0
     for row in asked:
         key = row["relation"], row["page"] // pages
         if not row["writes"]:
-            if key not in cache:
+            if not cache.kept([key]):
                 trace.append(Request(touched, *key, pages))
             touched += 1
-        cache[key] = None
-        cache.move_to_end(key)
-        if len(cache) > kept:
-            cache.popitem(last=False)
+        cache.use(key)
     return Requests(trace, touched)
 
 

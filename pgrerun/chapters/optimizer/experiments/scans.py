@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import psycopg
+from scipy.stats import theilslopes
 
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, REPORT, SHUFFLED, TIMED
@@ -312,10 +313,7 @@ def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
     1 where it never does, 0 where it always has. The line is Theil and Sen's, the median of all
     slopes, so that a few disturbed times don't pull it.
     """
-    one, other = np.triu_indices(len(selectivity), 1)
-    rises = (difference[other] - difference[one]) / (selectivity[other] - selectivity[one])
-    slope = np.median(rises)
-    start = np.median(difference - slope * selectivity)
+    slope, start, *_ = theilslopes(difference, selectivity, method="joint")
     if slope <= 0:
         return 1.0 if start + slope < 0 else 0.0
     return float(np.clip(-start / slope, 0, 1))

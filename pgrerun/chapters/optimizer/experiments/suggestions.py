@@ -1,13 +1,12 @@
 """Section 4: what the report asked for, and what of it is there today."""
 
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
-from operator import itemgetter
 from typing import Any
 
+import pandas as pd
 import psycopg
 
 from pgrerun.chapters.optimizer import queries, variants
@@ -209,21 +208,22 @@ def misled(bed: Testbed) -> list[Row]:
     told = measured(bed, told_order)
     if told.empty or not told["wrong"].any():
         raise CannotMeasure("PostgreSQL 18", "an order can be told since PostgreSQL 18 only")
-    costs: dict[tuple[str, bool, float], dict[str, float]] = defaultdict(dict)
-    for row in told.to_dict("records"):
-        at = row["layout"], bool(row["wrong"]), float(row["selectivity"])
-        costs[at][row["method"]] = float(row["cost"])
+    told = told.astype({"selectivity": float, "cost": float, "wrong": bool})
     found: list[Row] = []
     for layout, (choice, methods) in product(ATTRIBUTES, CHOICES.items()):
-        ranges = []
-        for selectivity in sorted({at for _, _, at in costs}):
-            right, wrong = (costs[layout, answer, selectivity] for answer in (False, True))
-            taken = [min(methods, key=each.__getitem__) for each in (right, wrong)]
-            ranges.append((right[taken[1]] / right[taken[0]], selectivity, taken))
-        _, selectivity, taken = max(ranges, key=itemgetter(0))
-        same = {"layout": layout, "choice": choice, "selectivity": selectivity}
+        costs = told[told["layout"] == layout].pivot(
+            index="selectivity", columns=["wrong", "method"], values="cost"
+        )
+        right, wrong = (costs.xs(order, axis=1)[[*methods]] for order in (False, True))
+        taken = pd.DataFrame({RIGHT: right.idxmin(axis=1), WRONG: wrong.idxmin(axis=1)})
+        harm = {
+            at: right.at[at, scans[WRONG]] / right.at[at, scans[RIGHT]]
+            for at, scans in taken.iterrows()
+        }
+        worst = max(harm, key=harm.__getitem__)
         found += [
-            same | {"told": answer, "method": one} for answer, one in zip((RIGHT, WRONG), taken)
+            {"layout": layout, "choice": choice, "selectivity": worst, "told": order, "method": one}
+            for order, one in taken.loc[worst].items()
         ]
     return found
 
