@@ -76,8 +76,12 @@ def _sizes(connection: psycopg.Connection, before: dict[str, int]) -> Iterator[R
     """`SIZES` of each relation."""
     counted = counters.counts_each(connection, *before)
     for relation, after in pages_of(connection, list(before)).items():
-        row = {"relation": relation, "before": before[relation], "after": after}
-        yield row | {name: counted[relation][name] for name in ("updated", "hot_updated")}
+        yield {
+            "relation": relation,
+            "before": before[relation],
+            "after": after,
+            **{name: counted[relation][name] for name in ("updated", "hot_updated")},
+        }
 
 
 # ---- small tables

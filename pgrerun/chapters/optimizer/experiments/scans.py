@@ -359,8 +359,14 @@ def price_of_choice(bed: Testbed) -> Iterator[Row]:
         at = same["selectivity"]
         own = planned[same["layout"], at]
         best = medians[same["layout"], same["cache"], at].idxmin()
-        price = {"planned": seconds_of[own, at], "fastest": seconds_of[best, at]}
-        yield same | asked(bed) | price | {"planned_scan": own, "fastest_scan": best}
+        yield {
+            **same,
+            **asked(bed),
+            "planned": seconds_of[own, at],
+            "fastest": seconds_of[best, at],
+            "planned_scan": own,
+            "fastest_scan": best,
+        }
 
 
 # ---- moving the planned switch-over
