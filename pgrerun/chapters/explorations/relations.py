@@ -11,8 +11,7 @@ from psycopg import sql
 
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import clock, plans
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.server import Server, releases, set_session
 from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed

@@ -12,10 +12,8 @@ from contextlib import contextmanager
 import psycopg
 
 from pgrerun.lab import statements
-from pgrerun.lab.instruments import pgbench, server_load
-from pgrerun.lab.instruments.sessions import snapshot
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.instruments import pgbench, server_load, sessions
+from pgrerun.lab.relations import Pgbench, loading
 from pgrerun.lab.server import Server
 from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
@@ -82,7 +80,7 @@ def loaded(
     There is such a session if the variant has one, or if it is to be `held` anyway.
     """
     load(relations, server, variant)
-    with server.connect() as connection, snapshot(server, held or is_unpruned(variant)) as old:
+    with server.connect() as connection, sessions.snapshot(server, held or is_unpruned(variant)) as old:
         yield connection, old
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 
-from pgrerun.chapters.explorations import relations
-from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages, keyed, pairs
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
@@ -72,7 +71,7 @@ def cluster(bed: Testbed, pool: float) -> Cluster:
 
 def _load(server: Cluster, tuples: int) -> None:
     for order, relation in enumerate((READ, UPDATED), 1):
-        relations.keyed(server, relation, tuples, order)
+        keyed(server, relation, tuples, order)
 
 
 def settle(connection: psycopg.Connection) -> None:
@@ -108,7 +107,7 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
         measure,
         [*variants, {"pool": EQUAL, "before": AGAIN}],
         prepare=lambda block, pool, before: prepare(servers[pool], before),
-        pairs=relations.pairs(bed),
+        pairs=pairs(bed),
         warmup=0,  # each is vacuumed first
         tuples=bed.parameters.tuples,
     )
@@ -167,7 +166,7 @@ def reads_on_slow_disk(bed: Testbed) -> Iterator[Row]:
         measure,
         {"pool": list(SHARES), "before": [CLEAN, DIRTY]},
         prepare=lambda block, pool, before: prepare(on_disk[pool][0], before),
-        pairs=relations.pairs(bed, statistics.ENOUGH),
+        pairs=pairs(bed, statistics.ENOUGH),
         warmup=0,
         tuples=tuples,
     )
@@ -191,7 +190,7 @@ def reader_pages(bed: Testbed) -> Iterator[Row]:
     for pool in SHARES:
         yield from counted_reads(bed, pool, READ, ())
     server = cluster(bed, EQUAL)
-    relations.keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
+    keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
     with server.connect() as connection:
         for other in OTHERS:
             if not loading.is_ours(connection, other):

@@ -33,8 +33,7 @@ from pgrerun.chapters.hot.variants import (
     updates,
     vacuum,
 )
-from pgrerun.lab.instruments import counters, pgbench
-from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.instruments import counters, pgbench, sessions
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
@@ -280,7 +279,7 @@ def queue(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
     for variant, left_open in QUEUES:
         place = {"variant": variant, "transaction_left_open": left_open}
         held = is_unpruned(variant) or left_open
-        with bed.server.connect() as connection, snapshot(bed.server, held) as old:
+        with bed.server.connect() as connection, sessions.snapshot(bed.server, held) as old:
             connection.execute("SET synchronous_commit = off")
             create(connection, "jobs", "queue.jobs", False, jobs=jobs, fillfactor=FILLFACTOR)
             if variant != HOT:

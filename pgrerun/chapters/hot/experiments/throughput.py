@@ -32,9 +32,7 @@ from pgrerun.chapters.hot.variants import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.instruments import counters
-from pgrerun.lab.instruments.sessions import snapshot
-from pgrerun.lab.instruments.sizes import pages_of
+from pgrerun.lab.instruments import counters, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, value
@@ -71,7 +69,7 @@ def small_pool_cluster(
     """A cluster with a pool of the thread's share of the data, but `at_least` so many pages."""
     load(ours, cluster)
     with cluster.connect() as connection:
-        data = sum(pages_of(connection, ACCOUNTS).values())
+        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
     pages = max(SMALLEST_POOL, at_least, round(pool_fraction_2007() * data))
     pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
     with cluster.restarted(pool | dict(settings)):
@@ -119,7 +117,7 @@ def pool_of(server: Cluster) -> dict[str, float]:
     """`POOL`: what the buffer pool is to the relations as they are now."""
     with server.connect() as connection:
         pool = value(connection, int, SQL.text("reading.pool"))
-        small, data = (sum(pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS))
+        small, data = (sum(sizes.pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS))
     return {"data_over_pool": data / pool, "pool_over_small_tables": pool / small}
 
 
@@ -138,7 +136,7 @@ class _Load:
     def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
         """`UNITS` of as many updates per account as in the thread."""
         assert self.disk is not None
-        with snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
+        with sessions.snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
             found = self.run(block, script)
         return found | pool_of(self.server)
 
@@ -177,7 +175,7 @@ def pools(bed: Testbed) -> Iterator[Row]:
     ours = relations(bed)
     load(ours, bed.server)
     with bed.server.connect() as connection:
-        data = sum(pages_of(connection, ACCOUNTS).values())
+        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
     if data < 2 * SMALLEST_POOL:
         raise CannotMeasure(
             "larger relations",
@@ -207,5 +205,5 @@ def reading(bed: Testbed) -> Iterator[Row]:
             before = counters.counts(connection, *ACCOUNTS)["fetched"]
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
             fetched = counters.counts(connection, *ACCOUNTS)["fetched"] - before
-            scan = pages_of(connection, ["accounts"])["accounts"]
+            scan = sizes.pages_of(connection, ["accounts"])["accounts"]
             yield {"variant": variant, "lookup": fetched / ours.accounts, "scan": scan}

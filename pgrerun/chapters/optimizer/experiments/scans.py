@@ -28,7 +28,6 @@ from pgrerun.lab.instruments import callgrind, clock, cold_files, plans, sizes
 from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.testbed import Block, Experiment, Row, Testbed, experiment
 from pgrerun.record import rows, statistics
-from pgrerun.record.statistics import Sample
 
 FORCED = (SEQUENTIAL, INDEX, BITMAP)
 AGAIN = f"{SEQUENTIAL}, again"  # the same a second time: what the machine's noise looks like
@@ -429,7 +428,7 @@ def fitting_costs(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, TIMED)) as connection:
         own = cost_of(connection, RANDOM_PAGE)
         for (layout, cache), part in found[found["cache"] != COUNTED].groupby(["layout", "cache"]):
-            sample = Sample(part["selectivity"].astype(float), float(part["alpha"].min()))
+            sample = statistics.Sample(part["selectivity"].astype(float), float(part["alpha"].min()))
             best = statistics.median(sample, seed=bed.parameters.seed)
             cost, most, least = (
                 fitting_cost(bed, connection, layout, at)

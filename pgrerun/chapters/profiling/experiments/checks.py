@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from pgrerun.chapters.profiling import queries
-from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
@@ -35,7 +34,7 @@ def kinds_of_instruction(bed: Testbed) -> Iterator[Row]:
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
     cluster = queries.loaded_cluster(bed)
-    work = queries.groups(bed, queries.BATCH, *SETS)
+    work = queries.groups(bed, queries.BATCH, *queries.SETS)
     with single_user.stopped(cluster), single_user.copied(cluster) as own:
         both = instructions.kinds(own, work, unreported={queries.WARM_UP})
     for query_set, counted in both.groupby("group"):

@@ -10,10 +10,8 @@ import pandas as pd
 import psycopg
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SETS, SQL, TRANSACTIONS
 from pgrerun.lab.instruments import callgrind, single_user
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
@@ -55,8 +53,8 @@ def profile(bed: Testbed) -> Iterator[Row]:
     callgrind.require()
     cluster = queries.loaded_cluster(bed)
     with single_user.stopped(cluster):
-        counted = single_user.three_at_a_time(partial(_stacks, bed, cluster), SETS)
-    for query_set, stacks in zip(SETS, counted, strict=True):
+        counted = single_user.three_at_a_time(partial(_stacks, bed, cluster), queries.SETS)
+    for query_set, stacks in zip(queries.SETS, counted, strict=True):
         own = stacks[stacks["group"] == query_set]
         for row in _rows(own, bed.programs.path("postgres")):
             yield {"query_set": query_set} | row
@@ -158,7 +156,7 @@ def phases(stacks: pd.DataFrame) -> dict[str, float]:
 def batch(bed: Testbed) -> Iterator[Row]:
     """How many commands the report's batch of transactions has."""
     commands = queries.transactions(bed, queries.REPORT_TRANSACTIONS)
-    yield {"query_set": TRANSACTIONS, "commands": len(commands)}
+    yield {"query_set": queries.TRANSACTIONS, "commands": len(commands)}
 
 
 # ---- single commands: fetching attributes, and rules that concern nobody
@@ -242,8 +240,8 @@ def _by_command(bed: Testbed, commands: dict[str, str]) -> tuple[int, dict[str, 
 def make_relations(connection: psycopg.Connection) -> None:
     """Make what the commands need beside tenk1: ruled, with rules for DELETE and UPDATE."""
     with connection.transaction():
-        loading.replace(connection, "ruled", SQL.each("relations.ruled")[0])
-        SQL.run(connection, "relations.rules")
+        loading.replace(connection, "ruled", queries.SQL.each("relations.ruled")[0])
+        queries.SQL.run(connection, "relations.rules")
     connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
 
 

@@ -19,7 +19,6 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SETS, TRANSACTIONS
 from pgrerun.lab.postgres95 import Backend, in_all_releases
 from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -67,7 +66,7 @@ def transactions(count: int, seed: int, bank: DebitCredit = queries.BANK) -> lis
 
 def work(workload: str, count: int) -> tuple[list[str], list[str]]:
     """A set's commands to warm up with, and to count."""
-    if workload == TRANSACTIONS:
+    if workload == queries.TRANSACTIONS:
         first, second = (sum(transactions(each, seed), []) for each, seed in ((3, 1), (count, 2)))
         return first, second
     scans = [in_all_releases(sql) for sql in queries.scans()]
@@ -97,7 +96,7 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
     for variant, build in VARIANTS.items():
         with Backend.of(build, POOL) as loaded:
             load(loaded)
-            for query_set in SETS:
+            for query_set in queries.SETS:
                 with loaded.copied() as backend:
                     found = profiled(backend, query_set, bed.parameters.transactions)
                 for row in found[found["exclusive"] > 0].itertuples(index=False):
@@ -123,7 +122,7 @@ def postgres95_callers(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as loaded:
         load(loaded)
-        for query_set in SETS:
+        for query_set in queries.SETS:
             with loaded.copied() as backend:
                 found = profiled(backend, query_set, bed.parameters.transactions, callers=3)
             names = found["function"].str.split("'")
@@ -176,7 +175,7 @@ def postgres95_formatting(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as backend:
         load(backend)
-        found = profiled(backend, TRANSACTIONS, bed.parameters.transactions, callers=3)
+        found = profiled(backend, queries.TRANSACTIONS, bed.parameters.transactions, callers=3)
     within = found["function"].str.contains("printf")
     for part, rows in (("making text", found[within]), ("all", found)):
         yield {"part": part, "instructions": int(rows["exclusive"].sum())}
