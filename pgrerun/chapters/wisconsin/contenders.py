@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 import psycopg
 
 from pgrerun.chapters.wisconsin import queries
-from pgrerun.chapters.wisconsin.queries import Instance
 from pgrerun.lab import ingres, statements
 from pgrerun.lab.instruments import clock, pages
 from pgrerun.lab.quel import Translator, read, tree
@@ -55,7 +54,7 @@ class Sql:
         for statement in read(text):
             self.execute(Translator().sql(statement))
 
-    def prepare(self, instance: Instance) -> None:
+    def prepare(self, instance: queries.Instance) -> None:
         """Do what comes before a query, and read the whole relation that it will change.
 
         So whatever undid the last change, and by which index, a change begins with the relation in
@@ -65,7 +64,7 @@ class Sql:
         if instance.answer.among:
             self.execute(f"SELECT max(fiftypercent) FROM {instance.answer.source}")
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
         """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
 
         Unless `stored`, what it finds is neither stored nor committed within that time.
@@ -78,16 +77,16 @@ class Sql:
             self.execute(sql)
         return watch.seconds
 
-    def sql(self, instance: Instance) -> str:
+    def sql(self, instance: queries.Instance) -> str:
         """What is sent for the query itself."""
         return Translator().sql(instance.statement)
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
         """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
         [(tuples, checksum)] = self.execute(instance.answer.sql)
         return int(tuples), int(checksum)
 
-    def tidy(self, instance: Instance) -> None:
+    def tidy(self, instance: queries.Instance) -> None:
         """Destroy the result and undo the change."""
         if getattr(instance.statement, "into", ""):
             self.execute(f"DROP TABLE {queries.RESULT}")
@@ -145,7 +144,7 @@ class PostgreSQL(Sql):
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
         """Where nothing is stored, the result is made and skipped, and a change not committed.
 
         It is stored or committed afterwards, so that it can be checked.
@@ -177,13 +176,13 @@ class ColdPostgreSQL(PostgreSQL):
         super().__enter__()
         return self
 
-    def prepare(self, instance: Instance) -> None:
+    def prepare(self, instance: queries.Instance) -> None:
         super().prepare(instance)
         self.execute(f"EXPLAIN {self.sql(instance)}")  # which fills the caches of catalogs
         pages.evict_all(self.connection)
 
 
-def shown(instance: Instance) -> str:
+def shown(instance: queries.Instance) -> str:
     """The SQL of a query that stores its result, showing it instead."""
     [statement] = read(instance.text.replace("into tmp ", ""))
     return Translator().sql(statement)
@@ -202,7 +201,7 @@ class DuckDB(Sql, Duck):
     def execute(self, sql: str) -> list[tuple]:
         return super().execute(without_states(sql))
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
         # planning a checksum of thirty terms takes DuckDB several times as long as giving away what
         # it is made of
         columns = self.columns(without_states(instance.answer.columns_sql))
@@ -256,7 +255,7 @@ class Miniature:
                         stored.index(self._file(), attribute)
                 self.base.relations[queries.relation(role, state)] = stored
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
         """Run a query that was parsed before, and what comes before it; seconds of the query."""
         self.base.run(instance.before)
         statement = instance.statement
@@ -264,7 +263,7 @@ class Miniature:
             self._rows = self.base.execute([statement])
         return watch.seconds
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
         """Its own tuples, counted and summed up in memory."""
         names, tuples = self._left(instance)
         among = instance.answer.among
@@ -274,7 +273,7 @@ class Miniature:
         columns = {name: [row[place] for row in tuples] for place, name in enumerate(names)}
         return instance.answer.checksum(columns.__getitem__)
 
-    def _left(self, instance: Instance) -> tuple[list[str], list[tuple]]:
+    def _left(self, instance: queries.Instance) -> tuple[list[str], list[tuple]]:
         """What a query left or showed: the attributes' names, and all tuples."""
         match instance.statement:
             case tree.Retrieve(into="", targets=(tree.All(shown),)):
@@ -291,12 +290,12 @@ class Miniature:
                 raise NotImplementedError(f"No query of the benchmark is a {type(other).__name__}.")
         return [domain.name for domain in stored.layout.domains], rows
 
-    def tidy(self, instance: Instance) -> None:
+    def tidy(self, instance: queries.Instance) -> None:
         if getattr(instance.statement, "into", ""):
             self.base.run(f"destroy {queries.RESULT}")
         self.base.run(instance.after)
 
-    def pages(self, instance: Instance) -> tuple[int, int]:
+    def pages(self, instance: queries.Instance) -> tuple[int, int]:
         """Pages that a query touches, and that it reads from an empty cache."""
         self.base.run(instance.before)
         statement = instance.statement

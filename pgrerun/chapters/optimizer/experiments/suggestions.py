@@ -20,7 +20,6 @@ from pgrerun.chapters.optimizer.experiments.scans import (
     seconds,
     warm_seconds,
 )
-from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, SHUFFLED, TIMED
 from pgrerun.chapters.optimizer.variants import INDEX, SEQUENTIAL, SQL
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import plans
@@ -110,7 +109,7 @@ def clustering(bed: Testbed) -> Iterator[Row]:
     are those of an index scan of a tenth.
     """
     tuples = queries.LARGE_TUPLES
-    loads = {CLUSTERED: "relations.clustered_rows", SHUFFLED: "relations.shuffled_rows"}
+    loads = {queries.CLUSTERED: "relations.clustered_rows", queries.SHUFFLED: "relations.shuffled_rows"}
     query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
     with variants.session(bed.server) as connection:
 
@@ -188,13 +187,13 @@ def told_order(bed: Testbed) -> Iterator[Row]:
 
     The correlation of the relation's two attributes is exchanged by hand, and that rolled back.
     """
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
         for wrong in (False, True):
             with connection.transaction(force_rollback=True):
-                for layout, correlation in ((CLUSTERED, 0), (SHUFFLED, 1)) if wrong else ():
-                    order = {"attribute": ATTRIBUTES[layout], "correlation": correlation}
-                    variants.tell(connection, "ordered", relation=TIMED, **order)
-                for row in planned_with(bed, connection, TIMED, more=NARROWER):
+                for layout, correlation in ((queries.CLUSTERED, 0), (queries.SHUFFLED, 1)) if wrong else ():
+                    order = {"attribute": queries.ATTRIBUTES[layout], "correlation": correlation}
+                    variants.tell(connection, "ordered", relation=queries.TIMED, **order)
+                for row in planned_with(bed, connection, queries.TIMED, more=NARROWER):
                     yield {"wrong": wrong} | row
 
 
@@ -210,7 +209,7 @@ def misled(bed: Testbed) -> list[Row]:
         raise CannotMeasure("PostgreSQL 18", "an order can be told since PostgreSQL 18 only")
     told = told.astype({"selectivity": float, "cost": float, "wrong": bool})
     found: list[Row] = []
-    for layout, (choice, methods) in product(ATTRIBUTES, CHOICES.items()):
+    for layout, (choice, methods) in product(queries.ATTRIBUTES, CHOICES.items()):
         costs = told[told["layout"] == layout].pivot(
             index="selectivity", columns=["wrong", "method"], values="cost"
         )
@@ -236,7 +235,7 @@ def price_of_order(bed: Testbed) -> Iterator[Row]:
     compared = misled(bed)
     compared.append(compared[0] | {"told": TOLD_AGAIN})
     least = bed.parameters.milliseconds / 1000
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
 
         def scan(block: Block, **of: Any) -> dict[str, float]:
             return warm_seconds(connection, of["method"], _range(bed, of), least)
@@ -263,5 +262,5 @@ def cold_price_of_order(bed: Testbed) -> Iterator[Row]:
 
 
 def _range(bed: Testbed, of: Row) -> str:
-    query = queries.scan_of(bed, TIMED, of["layout"], of["selectivity"])
+    query = queries.scan_of(bed, queries.TIMED, of["layout"], of["selectivity"])
     return queries.discarded(query)

@@ -13,7 +13,6 @@ from itertools import product
 import pandas as pd
 
 from pgrerun.chapters.wisconsin import contenders, queries
-from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, SPECIFIED, STATES, Instance
 from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import BUNDLED, Backend, in_all_releases
 from pgrerun.lab.quel import Translator, read
@@ -51,18 +50,18 @@ FEATURES = {
 BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation, prints a head
 
 
-def load(backend: Backend, tuples: int = SPECIFIED, roles: Sequence[str] = queries.ROLES) -> None:
+def load(backend: Backend, tuples: int = queries.SPECIFIED, roles: Sequence[str] = queries.ROLES) -> None:
     """The relations in every state of Figure 3.11."""
     # Postgres95 has no operators of an index by default
     operators = " int4_ops" if backend.release.number < (6,) else ""
-    for state, role in product(STATES, roles):
+    for state, role in product(queries.STATES, roles):
         if state == "with" and role not in ("tenk1", "tenk2"):
             continue
         source = contenders.population("tenk2" if role == "bprime" else role, tuples, state)
         name = queries.relation(role, state)
         indices = [
             f"CREATE INDEX {name}_{attribute} ON {name} USING btree ({attribute}{operators})"
-            for attribute in STATES[state]
+            for attribute in queries.STATES[state]
         ]
         create = source.create_sql.replace(f" {source.name} ", f" {name} ", 1)
         found = source.tuples(tuples // 10 if role == "bprime" else None)
@@ -74,12 +73,12 @@ def _sql(quel: str) -> list[str]:
     return [in_all_releases(Translator().sql(one)) for one in read(quel)] if quel else []
 
 
-def _undo(instance: Instance) -> list[str]:
+def _undo(instance: queries.Instance) -> list[str]:
     into = getattr(instance.statement, "into", "")
     return ([f"DROP TABLE {into}"] if into else []) + _sql(instance.after)
 
 
-def answer(backend: Backend, instance: Instance) -> tuple[int, str]:
+def answer(backend: Backend, instance: queries.Instance) -> tuple[int, str]:
     """Tuples of a query's answer, and a digest of them in any order."""
     into, [query] = getattr(instance.statement, "into", ""), _sql(instance.text)
     shown = [f"SELECT * FROM {into}"] if into else []
@@ -93,7 +92,7 @@ def answer(backend: Backend, instance: Instance) -> tuple[int, str]:
     return len(lines), sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> dict[str, Row]:
+def counted(backend: Backend, keys: Sequence[str], tuples: int = queries.SPECIFIED) -> dict[str, Row]:
     """Instructions of queries, in one session: the whole statement's, and which of them find.
 
     `executor` is what ExecutorRun takes, so neither parsing nor planning, neither making the
@@ -106,7 +105,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
     work: list[str] = []
     places: dict[int, str] = {}
     for key in keys:
-        instance = queries.instance(BY_KEY[key], tuples)
+        instance = queries.instance(queries.BY_KEY[key], tuples)
         once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
         places[len(work) + len(once) + len(_sql(instance.before))] = key
         work += once * 2
@@ -133,7 +132,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
     rows = {}
     for place, key in places.items():
         counts = {str(part): int(value) for part, value in sums.loc[place].items()}
-        changes = bool(queries.instance(BY_KEY[key], tuples).answer.among)
+        changes = bool(queries.instance(queries.BY_KEY[key], tuples).answer.among)
         counts["keeping"] *= not changes  # there it is the query itself
         rows[key] = counts | {"found": counts["executor"] - counts["keeping"]}
     return rows
@@ -158,7 +157,7 @@ def thirty_years(bed: Testbed) -> Iterator[Row]:
     """
     there = {BUILD, *builds.registered()}
     for name in (*(one for one in YEARS if one in there), BUNDLED):
-        yield from by_build(name, KEYS, bed.parameters.counted)
+        yield from by_build(name, queries.KEYS, bed.parameters.counted)
 
 
 def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
@@ -168,7 +167,7 @@ def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
         counts = counted(backend, keys, tuples)
         year = YEARS.get(name, 2007 + backend.release.number[0])  # a release a year since 10
         for key in keys:
-            instance = queries.instance(BY_KEY[key], tuples)
+            instance = queries.instance(queries.BY_KEY[key], tuples)
             number, digest = answer(backend, instance)
             yield {
                 "build": name,
@@ -193,12 +192,12 @@ def postgres95_pages(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(BUILD) as loaded:
         load(loaded, bed.parameters.counted)
-        for pool, key in product((16, 1024), KEYS):
+        for pool, key in product((16, 1024), queries.KEYS):
             yield from _pages_of(loaded, key, bed.parameters.counted, pool)
 
 
 @experiment(units={"instructions": "instructions", "reads": "pages"})
-def tenth_of_postgres95(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
+def tenth_of_postgres95(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
     """A tenth of a relation stored by Postgres95, all read and by an index that isn't clustered:
     instructions from parsing to committing, and pages of the relation and its index that are read.
 
@@ -225,7 +224,7 @@ def tenth_of_postgres95(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
 
 def _pages_of(loaded: Backend, key: str, tuples: int, pool: int) -> Iterator[Row]:
     """Rows of `postgres95_pages` of one query and one pool."""
-    instance = queries.instance(BY_KEY[key], tuples)
+    instance = queries.instance(queries.BY_KEY[key], tuples)
     once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
     found, forbidden = _pages(loaded, pool, once * 2)
     of_query = found[found["statement"] == len(once) + len(_sql(instance.before))]
@@ -267,5 +266,5 @@ def kind(file: str) -> str:
         return "sort"
     if file == queries.RESULT:
         return "result"
-    relations = {queries.relation(role, state) for role, state in product(queries.ROLES, STATES)}
+    relations = {queries.relation(role, state) for role, state in product(queries.ROLES, queries.STATES)}
     return "relation" if file in relations else "index"
