@@ -65,7 +65,9 @@ def lookups(bed: Testbed) -> Iterator[Row]:
                 seed=block.seed,
                 protocol="prepared",
             )
-            _await_end(connection)
+            # until pgbench's sessions have left, and so have reported what they read
+            while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
+                time.sleep(0.001)
             after = _read(connection, relation)
         heap, index_, waited = (now - earlier for now, earlier in zip(after, before))
         return {
@@ -91,12 +93,6 @@ def _look_up(
     seed_random(connection, seed)
     allow_only(connection, "indexonlyscan")
     SQL.run(connection, "scans.look_up", relation=relation, rows=rows, lookups=lookups)
-
-
-def _await_end(connection: psycopg.Connection) -> None:
-    """Wait until pgbench's sessions have left, and so have reported what they read."""
-    while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
-        time.sleep(0.001)
 
 
 def _read(connection: psycopg.Connection, relation: str) -> tuple[int, int, float]:

@@ -55,22 +55,19 @@ VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as Postg
 TIMED = {"track_io_timing": "on"}
 
 
-def pool_fraction_2007() -> float:
-    """The thread's buffer pool as a share of accounts and its index before the runs."""
-    then = printed.derived("hot_growth")["initial_hot"]
-    pool = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
-    return pool / then[[f"reduced_{name}" for name in ACCOUNTS]].sum()
-
-
 @contextmanager
 def small_pool_cluster(
     cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
 ) -> Iterator[Cluster]:
-    """A cluster with a pool of the thread's share of the data, but `at_least` so many pages."""
+    """A cluster with a pool of the thread's share of accounts and their index before the runs, but
+    `at_least` so many pages.
+    """
+    then = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
+    share = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE / then.sum()
     load(ours, cluster)
     with cluster.connect() as connection:
         data = sum(sizes.pages_of(connection, ACCOUNTS).values())
-    pages = max(SMALLEST_POOL, at_least, round(pool_fraction_2007() * data))
+    pages = max(SMALLEST_POOL, at_least, round(share * data))
     pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
     with cluster.restarted(pool | dict(settings)):
         yield cluster

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
-import psycopg
 
 from pgrerun.chapters.profiling import queries, subsystems
 from pgrerun.lab.instruments import callgrind, single_user
@@ -227,22 +226,20 @@ def rules(bed: Testbed) -> Iterator[Row]:
 
 
 def _by_command(bed: Testbed, commands: dict[str, str]) -> tuple[int, dict[str, pd.DataFrame]]:
-    """The number of tuples in tenk1, and the profile of each command."""
+    """The number of tuples in tenk1, and the profile of each command.
+
+    Beside it there is `ruled`, with rules for DELETE and UPDATE.
+    """
     callgrind.require()
     cluster = queries.loaded_cluster(bed)
     with cluster.connect() as connection:
-        make_relations(connection)
+        with connection.transaction():
+            loading.replace(connection, "ruled", queries.one_line("relations.ruled"))
+            queries.SQL.run(connection, "relations.rules")
+        connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
         [tuples] = connection.execute("SELECT count(*) FROM tenk1").fetchone()
     prewarm = queries.one_line("relations.prewarm")
     return tuples, callgrind.by_command(cluster, commands, prewarm)
-
-
-def make_relations(connection: psycopg.Connection) -> None:
-    """Make what the commands need beside tenk1: ruled, with rules for DELETE and UPDATE."""
-    with connection.transaction():
-        loading.replace(connection, "ruled", queries.SQL.each("relations.ruled")[0])
-        queries.SQL.run(connection, "relations.rules")
-    connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
 
 
 @experiment(units={"postquel": "text", "sql": "text"})
