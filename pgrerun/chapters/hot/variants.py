@@ -80,7 +80,10 @@ def loaded(
     There is such a session if the variant has one, or if it is to be `held` anyway.
     """
     load(relations, server, variant)
-    with server.connect() as connection, sessions.snapshot(server, held or is_unpruned(variant)) as old:
+    with (
+        server.connect() as connection,
+        sessions.snapshot(server, held or is_unpruned(variant)) as old,
+    ):
         yield connection, old
 
 

@@ -186,9 +186,7 @@ def compare_loads(
         return measure(loads[tuple(variant.values())], block)
 
     variants = [dict(zip(factors, values, strict=True)) for values in loads]
-    yield from bed.compare(
-        of_variant, variants, pairs=many, warmup=0, positive=["tps"], **more
-    )
+    yield from bed.compare(of_variant, variants, pairs=many, warmup=0, positive=["tps"], **more)
 
 
 def messages(script: str, transactions: float) -> float:

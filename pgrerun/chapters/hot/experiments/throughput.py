@@ -114,7 +114,9 @@ def pool_of(server: Cluster) -> dict[str, float]:
     """`POOL`: what the buffer pool is to the relations as they are now."""
     with server.connect() as connection:
         pool = value(connection, int, SQL.text("reading.pool"))
-        small, data = (sum(sizes.pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS))
+        small, data = (
+            sum(sizes.pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS)
+        )
     return {"data_over_pool": data / pool, "pool_over_small_tables": pool / small}
 
 

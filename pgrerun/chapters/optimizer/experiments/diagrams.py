@@ -29,7 +29,9 @@ def diagram(bed: Testbed) -> Iterator[Row]:
     tuples = queries.LARGE_TUPLES
     points = [(x, y) for y in axis(bed.parameters.grid) for x in axis(bed.parameters.grid)]
     statements = [
-        variants.SQL.text("queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples))
+        variants.SQL.text(
+            "queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples)
+        )
         for x, y in points
     ]
     with variants.session(queries.load_scanned(bed, queries.REPORT, OTHER)) as connection:

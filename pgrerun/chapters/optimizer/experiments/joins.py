@@ -16,7 +16,9 @@ AGAIN = ", again"
 
 
 @experiment(units={"actual": "rows"} | variants.ALTERNATIVE)
-def planned_joins(bed: Testbed, sizes: Sequence[str] = (queries.SMALL, queries.LARGE)) -> Iterator[Row]:
+def planned_joins(
+    bed: Testbed, sizes: Sequence[str] = (queries.SMALL, queries.LARGE)
+) -> Iterator[Row]:
     """Plans of the six queries by forced method, with the rows that they find (actual)."""
     with variants.session(queries.load_joined(bed)) as connection:
         for size in sizes:

@@ -45,7 +45,9 @@ def timed_at(bed: Testbed) -> list[float]:
 
 
 @experiment(units=variants.ALTERNATIVE)
-def planned_scans(bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)) -> Iterator[Row]:
+def planned_scans(
+    bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)
+) -> Iterator[Row]:
     """Every plan of the sweep in relations of set 1, by layout, selectivity and forced method."""
     with variants.session(queries.load_scanned(bed, *relations)) as connection:
         for relation in relations:
@@ -62,7 +64,10 @@ def planned_with(
 ) -> Iterator[Row]:
     """The same of one relation on a connection, for some layouts, and at more selectivities."""
     for layout in layouts:
-        for selectivity in [*more, *(queries.steps() if relation == queries.REPORT else timed_at(bed))]:
+        for selectivity in [
+            *more,
+            *(queries.steps() if relation == queries.REPORT else timed_at(bed)),
+        ]:
             query = queries.selected(queries.scan_of(bed, relation, layout, selectivity))
             for row in variants.alternatives(connection, query, FORCED):
                 yield {"layout": layout, "selectivity": selectivity} | row
@@ -122,7 +127,9 @@ def planned_switch(
 
 
 @experiment(units={"selectivity": ""})
-def switches(bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)) -> Iterator[Row]:
+def switches(
+    bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)
+) -> Iterator[Row]:
     """The planned switch-over of both layouts at the server's own settings."""
     with variants.session(queries.load_scanned(bed, *relations)) as connection:
         for relation in relations:
@@ -139,7 +146,9 @@ def scanned_pages(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
         whole = sizes.pages(connection, queries.REPORT)
         for selectivity in queries.steps():
-            query = queries.selected(queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, selectivity))
+            query = queries.selected(
+                queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, selectivity)
+            )
             for method in FORCED:
                 with variants.forced(connection, method):
                     pages = plans.explain(connection, query, execute=True).page_accesses
@@ -427,7 +436,9 @@ def fitting_costs(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
         own = cost_of(connection, RANDOM_PAGE)
         for (layout, cache), part in found[found["cache"] != COUNTED].groupby(["layout", "cache"]):
-            sample = statistics.Sample(part["selectivity"].astype(float), float(part["alpha"].min()))
+            sample = statistics.Sample(
+                part["selectivity"].astype(float), float(part["alpha"].min())
+            )
             best = statistics.median(sample, seed=bed.parameters.seed)
             cost, most, least = (
                 fitting_cost(bed, connection, layout, at)

@@ -109,7 +109,10 @@ def clustering(bed: Testbed) -> Iterator[Row]:
     are those of an index scan of a tenth.
     """
     tuples = queries.LARGE_TUPLES
-    loads = {queries.CLUSTERED: "relations.clustered_rows", queries.SHUFFLED: "relations.shuffled_rows"}
+    loads = {
+        queries.CLUSTERED: "relations.clustered_rows",
+        queries.SHUFFLED: "relations.shuffled_rows",
+    }
     query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
     with variants.session(bed.server) as connection:
 
@@ -190,7 +193,9 @@ def told_order(bed: Testbed) -> Iterator[Row]:
     with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
         for wrong in (False, True):
             with connection.transaction(force_rollback=True):
-                for layout, correlation in ((queries.CLUSTERED, 0), (queries.SHUFFLED, 1)) if wrong else ():
+                for layout, correlation in (
+                    ((queries.CLUSTERED, 0), (queries.SHUFFLED, 1)) if wrong else ()
+                ):
                     order = {"attribute": queries.ATTRIBUTES[layout], "correlation": correlation}
                     variants.tell(connection, "ordered", relation=queries.TIMED, **order)
                 for row in planned_with(bed, connection, queries.TIMED, more=NARROWER):

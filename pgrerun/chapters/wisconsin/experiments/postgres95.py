@@ -50,7 +50,9 @@ FEATURES = {
 BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation, prints a head
 
 
-def load(backend: Backend, tuples: int = queries.SPECIFIED, roles: Sequence[str] = queries.ROLES) -> None:
+def load(
+    backend: Backend, tuples: int = queries.SPECIFIED, roles: Sequence[str] = queries.ROLES
+) -> None:
     """The relations in every state of Figure 3.11."""
     # Postgres95 has no operators of an index by default
     operators = " int4_ops" if backend.release.number < (6,) else ""
@@ -92,7 +94,9 @@ def answer(backend: Backend, instance: queries.Instance) -> tuple[int, str]:
     return len(lines), sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def counted(backend: Backend, keys: Sequence[str], tuples: int = queries.SPECIFIED) -> dict[str, Row]:
+def counted(
+    backend: Backend, keys: Sequence[str], tuples: int = queries.SPECIFIED
+) -> dict[str, Row]:
     """Instructions of queries, in one session: the whole statement's, and which of them find.
 
     `executor` is what ExecutorRun takes, so neither parsing nor planning, neither making the
@@ -266,5 +270,7 @@ def kind(file: str) -> str:
         return "sort"
     if file == queries.RESULT:
         return "result"
-    relations = {queries.relation(role, state) for role, state in product(queries.ROLES, queries.STATES)}
+    relations = {
+        queries.relation(role, state) for role, state in product(queries.ROLES, queries.STATES)
+    }
     return "relation" if file in relations else "index"

@@ -169,7 +169,10 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             engines[memory, chosen].load(queries.SPECIFIED)
 
         def measure(block: Block, memory: str, scan: str, query: str) -> dict[str, float]:
-            engine, instance = engines[memory, scan], queries.instance(queries.BY_KEY[query], queries.SPECIFIED)
+            engine, instance = (
+                engines[memory, scan],
+                queries.instance(queries.BY_KEY[query], queries.SPECIFIED),
+            )
             seconds = timed(engine, query, queries.SPECIFIED, block, False, bed.parameters.repeats)
             engine.tidy(queries.instance(queries.BY_KEY[query], queries.SPECIFIED, block))
             if scan != contenders.PLAIN:
