@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import psycopg
-from scipy.stats import theilslopes
 
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.variants import (
@@ -320,7 +319,10 @@ def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
     1 where it never does, 0 where it always has. The line is Theil and Sen's, the median of all
     slopes, so that a few disturbed times don't pull it.
     """
-    slope, start, *_ = theilslopes(difference, selectivity, method="joint")
+    one, other = np.triu_indices(len(selectivity), 1)
+    rises = (difference[other] - difference[one]) / (selectivity[other] - selectivity[one])
+    slope = np.median(rises)
+    start = np.median(difference - slope * selectivity)
     if slope <= 0:
         return 1.0 if start + slope < 0 else 0.0
     return float(np.clip(-start / slope, 0, 1))

@@ -191,8 +191,8 @@ def postgres95_pages(bed: Testbed) -> Iterator[Row]:
     """Pages that Postgres95 reads, writes and flushes for each query, by pool and kind of file.
 
     With a pool of sixteen pages, as the report's, and with one that holds everything. Of the second
-    execution in a session. forbidden: what its planner had to do without. Kinds are relation,
-    index, result, catalog, status, sort. CannotMeasure without Postgres95.
+    execution in a session. forbidden: what its planner had to do without. CannotMeasure without
+    Postgres95.
     """
     with Backend.of(BUILD) as loaded:
         load(loaded, bed.parameters.counted)
@@ -227,7 +227,7 @@ def tenth_of_postgres95(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterat
 
 
 def _pages_of(loaded: Backend, key: str, tuples: int, pool: int) -> Iterator[Row]:
-    """Rows of `postgres95_pages` of one query and one pool."""
+    """Rows of `postgres95_pages` of one query and one pool; kinds as `kind` has them."""
     instance = queries.instance(queries.BY_KEY[key], tuples)
     once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
     found, forbidden = _pages(loaded, pool, once * 2)
