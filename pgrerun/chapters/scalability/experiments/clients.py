@@ -26,8 +26,7 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import off_cpu, perf, sessions
-from pgrerun.lab.server import Cluster, Server
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server import Cluster, Server, private
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import statistics
 
@@ -238,7 +237,7 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
     [postmaster] = [pid for pid, role in tested.pids().items() if role == "postmaster"]
     spans = {}
     with (
-        PrivateDirectory(base_directory()) as folder,
+        private.PrivateDirectory(private.base_directory()) as folder,
         sessions.configured(tested, synchronous_commit="off"),
     ):
         loads = {name: Load(bed, tested, script, most) for name, script in SCRIPTS.items()}

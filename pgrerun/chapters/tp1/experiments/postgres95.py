@@ -194,16 +194,10 @@ def session(
 
 def anew(requests: pd.DataFrame, since: int) -> int:
     """Reads of pages for which neither their transaction nor the one before has asked."""
-    last: dict[tuple[str, int], int] = {}
-    number = 0
-    for one in requests.itertuples(index=False):
-        if one.kind == "flushes":
-            continue
-        page = (one.file, one.page)
-        known = last.get(page, -2) >= one.transaction - 1
-        number += one.kind == "reads" and one.transaction >= since and not known
-        last[page] = one.transaction
-    return number
+    asked = requests[requests["kind"] != "flushes"]
+    before = asked.groupby(["file", "page"])["transaction"].shift(fill_value=-2)
+    new = (asked["kind"] == "reads") & (before < asked["transaction"] - 1)
+    return int((new & (asked["transaction"] >= since)).sum())
 
 
 def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:

@@ -37,8 +37,7 @@ from pgrerun.chapters.tp1.variants import (
 )
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.instruments import counters, overlap, process_table
-from pgrerun.lab.server import set_session, value
-from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+from pgrerun.lab.server import private, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -249,10 +248,10 @@ def slow_program(bed: Testbed) -> Iterator[Row]:
 
     Requests of the disk take exponential times, as queueing theory has them.
     """
-    cycles, where = bed.parameters.cycles, base_directory()
+    cycles, where = bed.parameters.cycles, private.base_directory()
     alone = printed.cell("tp1_overlap", "one", "cpu_percent") / 100
     slowed = partial(Disk, 4 / RATE, 4 / RATE, drawn=True)
-    with Slowed() as disk, PrivateDirectory(where, account()) as home:
+    with Slowed() as disk, private.PrivateDirectory(where, private.account()) as home:
         with disk.serving(slowed()) as stretch:
             rounds = overlap.calibrate(
                 home.path,
