@@ -27,6 +27,7 @@ HOT, BRIN, NO_HOT, INDEXED, UNPRUNED = (
     "index on abalance",
     "neither HOT nor pruning",
 )
+# The section of the chapter's SQL that is run after loading a variant; "" for none.
 INDEXES = {
     HOT: "",
     BRIN: "variants.brin_on_abalance",
@@ -34,18 +35,17 @@ INDEXES = {
     INDEXED: "variants.index_on_abalance",
     UNPRUNED: "variants.no_hot",
 }
-"""The section of the chapter's SQL that is run after loading a variant; "" for none."""
 
 REDUCED, FULL = "reduced", "full"  # the scripts, sql/*.pgbench
 ACCOUNTS = ("accounts", "accounts_pkey")
 SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 FILLFACTOR = int(printed.cell("hot_setup", "fillfactor", "value"))
 SCALE_FACTOR = printed.cell("hot_setup", "autovacuum_scale_factor", "value")
+# Updates per account in the thread's runs.
 UPDATES = (
     printed.cell("hot_setup", "transactions", "value")
     / printed.derived("hot_growth").at["reduced_accounts", "tuples"]
 )
-"""Updates per account in the thread's runs."""
 
 
 def is_unpruned(variant: str) -> bool:

@@ -97,8 +97,8 @@ def alternatives(
         }
 
 
+# Units of what `alternatives` tells of a method.
 ALTERNATIVE = {"chosen": "yes or no", "obeyed": "yes or no", "rows": "rows", "cost": ""}
-"""Units of what `alternatives` tells of a method."""
 
 # ---- faults
 

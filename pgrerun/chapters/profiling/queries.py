@@ -19,14 +19,14 @@ SETS = (SCANS, TRANSACTIONS)
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and buffer pool
 BATCH = 5  # transactions where whole sets are counted; instructions per transaction vary little
 REPORT_TRANSACTIONS = 300  # section 2.2
+# The report's branch, teller, account and history (section 2.2).
 BANK = DebitCredit.report()
-"""The report's branch, teller, account and history (section 2.2)."""
 
+# Each command of Figure 2.1 as printed and in SQL.
 FIGURE_2_1: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.1")))
-"""Each command of Figure 2.1 as printed and in SQL."""
 
+# The same of a transaction; $1 is an account, $2 a teller, $3 a branch.
 FIGURE_2_3: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.3")))
-"""The same of a transaction; $1 is an account, $2 a teller, $3 a branch."""
 
 # The last two commands change a tuple for good; a second run would find nothing to replace.
 UNDO = tuple(

@@ -15,6 +15,7 @@ import pandas as pd
 
 from pgrerun.lab.instruments import symbols
 
+# Names in words: the report's nine, then those that its figures don't list.
 NAMES = {
     "access_methods": "access methods",
     "system_functions": "system functions",
@@ -29,27 +30,26 @@ NAMES = {
     "kernel": "operating system",
     "unknown": "not placed",
 }
-"""Names in words: the report's nine, then those that its figures don't list."""
 
 Place = tuple[str | None, str | None, str]  # file, directory, subsystem
 UNKNOWN: Place = (None, None, "unknown")
 _HERE = Path(__file__).parent
 
 
+# directory, subsystem, file: one row per source file.
 SOURCES = pd.read_csv(_HERE / "sources.csv")
-"""directory, subsystem, file: one row per source file."""
 SOURCES = SOURCES.assign(file=SOURCES["files"].str.split()).explode("file").drop(columns="files")
 
+# Routine to file, for those that the symbol table leaves between two subsystems.
 BY_HAND = pd.read_csv(_HERE / "routines.csv").set_index("routine")["file"].to_dict()
-"""Routine to file, for those that the symbol table leaves between two subsystems."""
 
+# The subsystem of each directory.
 SUBSYSTEMS = SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
-"""The subsystem of each directory."""
 
 _DIRECTORIES_OF = SOURCES.groupby("file")["directory"].agg(list).to_dict()
 _GROUPS = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")["routines"]
+# The routines of each group of `routine_groups.csv`.
 GROUPS = {name: frozenset(routines.split()) for name, routines in _GROUPS.items()}
-"""The routines of each group of `routine_groups.csv`."""
 
 
 def group_of(routine: str) -> str | None:

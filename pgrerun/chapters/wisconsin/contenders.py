@@ -24,6 +24,7 @@ SQL = statements.sql_folder(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
 CONFINED, DUCKDB = "nested loops only", "DuckDB"
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
+# What sets the variants of PostgreSQL apart: settings of their sessions.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     POSTGRESQL: {},
     # the joins of university INGRES
@@ -33,7 +34,6 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {"enable_seqscan": "off", "enable_indexscan": "on", "enable_bitmapscan": "off"},
     BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
 }
-"""What sets the variants of PostgreSQL apart: settings of their sessions."""
 MORE = 1_000_000_000  # tuples than any result has
 
 

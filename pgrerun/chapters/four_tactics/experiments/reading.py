@@ -264,8 +264,8 @@ def advised(bed: Testbed) -> Iterator[Row]:
 
 
 ROUNDS = 5  # scans at the machine's own speed, whose median sets the disk
+# Share of its time for which a scan that waits for each track is to wait, on the slowed disk.
 WAITED = 0.6
-"""Share of its time for which a scan that waits for each track is to wait, on the slowed disk."""
 
 
 @experiment(

@@ -16,11 +16,11 @@ UNIX, TRACKS = "UNIX", "tracks"
 BUFFERS = 128  # pages of 512 bytes that UNIX keeps: 64 kB
 TRACK = 32  # pages: 16 kB, as in 4.1; FS-INGRES keeps as many bytes as UNIX, four tracks
 TURN = 1 / 60  # s; a disk of 1981 turned 3600 times a minute, and a track is one turn
+# By the printed times of which commands on UNIX the time of a request is set.
 CALIBRATION = {"query e": "e", "the joins": "fghi", "the scans": "bcd"}
-"""By the printed times of which commands on UNIX the time of a request is set."""
 CACHES = (16, 32, 64, BUFFERS, 256)  # pages of 512 bytes
+# Of an RM03, a disk of the VAX whose tracks are those of 4.1, and tracks of a cylinder.
 CYLINDERS, CYLINDER = 823, 5
-"""Of an RM03, a disk of the VAX whose tracks are those of 4.1, and tracks of a cylinder."""
 PLACES = {"at the edge": 0, "in the middle": CYLINDERS / 2, "anywhere": None}
 MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
 

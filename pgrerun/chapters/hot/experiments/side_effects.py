@@ -81,8 +81,8 @@ WAITS = {
 }
 OTHERWISE = "otherwise"  # WAL, client
 BLOCKS = 36  # short ones: who waits once is soon in a queue that stays, so that runs differ a lot
+# Tuples: they fill more than the tenth of the page that the least fillfactor leaves to them.
 ON_THE_PAGE = 30
-"""Tuples: they fill more than the tenth of the page that the least fillfactor leaves to them."""
 
 
 @experiment(

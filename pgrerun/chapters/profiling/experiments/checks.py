@@ -57,12 +57,12 @@ def kinds_of_instruction(bed: Testbed) -> Iterator[Row]:
             }
 
 
+# A check in words, the routine that makes it, and what the routine always answers.
 PATCHES = (
     ("as built", "", 0),
     ("each page passes its verification", "PageIsVerified", 1),
     ("each page is in its buffer already", "StartBufferIO", 0),
 )
-"""A check in words, the routine that makes it, and what the routine always answers."""
 
 _QUERY = "SELECT count(*) AS tuples FROM tenk1"
 

@@ -20,6 +20,7 @@ ENTRY = "exec_simple_query"
 
 ATTRIBUTE_ROUTINES = subsystems.GROUPS["attributes"]
 
+# Routine to the phase of a command that it begins; what none of them calls is dispatch.
 PHASE_OF = {
     "pg_parse_query": "parse",
     "pg_analyze_and_rewrite_fixedparams": "parse",
@@ -36,7 +37,6 @@ PHASE_OF = {
     "CommitTransactionCommand": "begin and commit",
     "StartTransactionCommand": "begin and commit",
 }
-"""Routine to the phase of a command that it begins; what none of them calls is dispatch."""
 
 
 @experiment(units={"instructions": "instructions", "calls": "calls"})
@@ -168,15 +168,14 @@ _BY_PLACE = {
     for place in PLACES
 }
 _BY_USES = {uses: queries.one_line(f"attributes.uses_{uses}") for uses in USES}
+# Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
+# of command), and the statement.
 RULE_COMMANDS = {
     "few tuples": (1_000, 1, False, "rules.few_tuples"),
     "many tuples": (10_000, 1, False, "rules.many_tuples"),
     "many attributes": (10_000, 13, False, "rules.many_attributes"),
     "rules on the relation": (10_000, 1, True, "rules.ruled"),
 }
-"""Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
-of command), and the statement.
-"""
 
 
 @experiment(

@@ -23,6 +23,7 @@ from pgrerun.lab.postgres95 import Backend, in_all_releases
 from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
+# Variant to the name of its build.
 VARIANTS = {
     "assertions": "postgres95",
     "no node checks": "postgres95-no-node-checks",
@@ -31,7 +32,6 @@ VARIANTS = {
     "no offset cache": "postgres95-no-offset-cache",
     "no stored addresses": "postgres95-no-stored-addresses",
 }
-"""Variant to the name of its build."""
 POOL = "-B 16"  # pages, as in the report (3.2.2)
 FETCHING = ("fastgetattr", "heap_getattr")
 _TEXT = "x" * 88
@@ -143,8 +143,8 @@ def postgres95_callers(bed: Testbed) -> Iterator[Row]:
                 }
 
 
+# How often a condition uses one attribute.
 USES = (1, 9)
-"""How often a condition uses one attribute."""
 
 
 @experiment(units={"calls": "calls"})

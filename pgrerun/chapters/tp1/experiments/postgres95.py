@@ -30,23 +30,22 @@ from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
 ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
+# Rung to the report's stage, pages of the pool, and what the backend is told.
 RUNGS = {
     ALONE: ("one", POOL_1990, ""),
     ENLARGED: ("append", POOL_ENLARGED, ""),
     STABLE: ("stable", POOL_ENLARGED, " -S"),
 }
-"""Rung to the report's stage, pages of the pool, and what the backend is told."""
 FIRST, LOOKED, APPENDED = "first stage", "random looks", "appended"
+# How a replacement finds its place to the build, pages of the pool, and what the backend is told.
+#
+# The first stage looks at three random pages and then appends a page of its own; random looks
+# append to the last page. All of them try the old version's page before.
 PLACED = {
     FIRST: ("postgres95-first-stage", POOL_1990, ""),
     LOOKED: ("postgres95-random-looks", POOL_ENLARGED, ""),
     APPENDED: (BUILD, POOL_ENLARGED, ""),
 }
-"""How a replacement finds its place to the build, pages of the pool, and what the backend is told.
-
-The first stage looks at three random pages and then appends a page of its own; random looks append
-to the last page. All of them try the old version's page before.
-"""
 REPLACED = ("branch", "teller", "account")
 SEEDS = 7  # of the keys
 # of transactions, of the times of their ends, and of the identifiers to be given out next
@@ -56,8 +55,8 @@ KINDS = {
     **dict.fromkeys(INDEXES, "index"),
     **dict.fromkeys(STATUS, "status"),
 }
+# Transactions before those that are counted as the steady state.
 WARM = 20
-"""Transactions before those that are counted as the steady state."""
 _SMALL = DebitCredit(10, 100, 1000)
 _COMMANDS = ("begin", "retrieve", "account", "teller", "branch", "history", "end")
 
@@ -265,6 +264,7 @@ def postgres95_crash(bed: Testbed) -> Iterator[Row]:
         yield row("after", float(backend.run([look])[0][0]["found"]))
 
 
+# The catalogs that a first transaction reads, and a field by which each is looked up.
 LOOKED_UP = {
     "pg_am": "oid",
     "pg_amop": "amopid",
@@ -276,7 +276,6 @@ LOOKED_UP = {
     "pg_proc": "oid",
     "pg_type": "oid",
 }
-"""The catalogs that a first transaction reads, and a field by which each is looked up."""
 
 
 @experiment(
@@ -354,8 +353,8 @@ def postgres95_planning(bed: Testbed) -> Iterator[Row]:
 
 
 SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"
+# Relations of the catalogs whose first attribute is fetched.
 FETCHES = 10
-"""Relations of the catalogs whose first attribute is fetched."""
 
 
 @experiment(units={"index_pages": "pages", "heap_pages": "pages", "found": "tuples"})

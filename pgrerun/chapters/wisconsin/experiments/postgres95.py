@@ -25,6 +25,7 @@ KEEPING = re.compile(
     "debugtup'|heap_insert'(Exec(utePlan|Retrieve|utorRun)|standard_Exec|intorel_|heapam_tuple_i)"
 )
 BUILD = "postgres95-no-assertions"
+# Builds with the years in which their releases came out; cassert-off is of 14.
 YEARS = {
     BUILD: 1996,
     "6.5": 1999,
@@ -39,7 +40,6 @@ YEARS = {
     "9.4": 2014,
     "cassert-off": 2021,
 }
-"""Builds with the years in which their releases came out; cassert-off is of 14."""
 # what serves a feature that a query doesn't use: with all that it calls, of the function manager
 # its own instructions alone, as the operator itself has to be executed anyway
 FEATURES = {
