@@ -211,7 +211,6 @@ def _counting(bed: Testbed, name: str, seconds: int) -> Iterator[Row]:
     before = len(server.log())
     work = partial(_update, bed, server, FREE, seconds)
     _, waiting = sessions.count_meanwhile(server, SQL.text("activity.waiting"), 0.005, work)
-    about = {"server": name, "lock": TOTAL}
-    yield {**about, "instrument": VIEWS, "waits": waiting}
+    yield {"server": name, "lock": TOTAL, "instrument": VIEWS, "waits": waiting}
     for lock, counts in server_log.lightweight_locks(server.log()[before:]).items():
         yield {"server": name, "instrument": STATS, "lock": f"lock {lock}", **counts}
