@@ -42,7 +42,8 @@ EMPLOYEES = 1000
 JOINED = ("parts", "stock")
 JOIN = "retrieve (p.pname, s.pname) where p.pnum = s.pnum and p.qoh < {} and s.qoh < {}"
 # What qoh is less than: three tuples of JOINED_TUPLES, or three quarters.
-FEW, MANY = 1, 150
+FEW = 1
+MANY = 150
 JOINED_TUPLES = 600
 # A hashed relation's pages are filled by half, which is what INGRES does of its own, or as the ISAM
 # one's: of that alone is the fill printed, by its number of pages.
