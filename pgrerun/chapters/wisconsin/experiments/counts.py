@@ -15,6 +15,7 @@ from pgrerun.chapters.wisconsin.contenders import (
     Miniature,
     PostgreSQL,
 )
+from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
 from pgrerun.lab import ingres
 from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.relations import Wisconsin
@@ -29,7 +30,7 @@ SEEN, CHECKED = "all visible", "to be checked"
 
 
 def explain(
-    engine: PostgreSQL, instance: queries.Instance, execute: bool = True, stored: bool = True
+    engine: PostgreSQL, instance: Instance, execute: bool = True, stored: bool = True
 ) -> plans.Plan:
     """The plan of a query; unless `stored`, of one that shows its result."""
     sql = engine.sql(instance) if stored else contenders.shown(instance)
@@ -37,7 +38,7 @@ def explain(
 
 
 @experiment(units={"postquel": "text", "tuples": "tuples", "checksum": ""})
-def answers(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def answers(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
     """Every query as specified, with the answer on which PostgreSQL and DuckDB agree.
 
     RerunError if they don't.
@@ -46,7 +47,7 @@ def answers(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
     with PostgreSQL(bed.server) as postgresql, DuckDB() as duckdb:
         for engine in (postgresql, duckdb):
             engine.load(tuples)
-        for query in queries.QUERIES:
+        for query in QUERIES:
             instance = queries.instance(query, tuples)
             for engine in (postgresql, duckdb):
                 engine.run(instance)
@@ -62,12 +63,12 @@ def answers(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
 
 
 @experiment(units={"as_it_chooses": "text", "nested_loops_only": "text"})
-def chosen_plans(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def chosen_plans(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
     """The plans at the report's size, as PostgreSQL chooses and confined to nested loops."""
     with PostgreSQL(bed.server) as free, PostgreSQL(bed.server, CONFINED) as confined:
         free.load(tuples)
-        for key in queries.KEYS:
-            instance = queries.instance(queries.BY_KEY[key], tuples)
+        for key in KEYS:
+            instance = queries.instance(BY_KEY[key], tuples)
             yield {
                 "query": key,
                 "as_it_chooses": explain(free, instance, execute=False).shape(),
@@ -76,7 +77,7 @@ def chosen_plans(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]
 
 
 @experiment(units={"rejected": "pairs", "joined": "tuples"})
-def pairs_compared(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def pairs_compared(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
     """Pairs of tuples that nested loops found not to match, and tuples that they joined.
 
     A restricted relation is its first tenth, so that joinABprime counts as joinAselB.
@@ -84,7 +85,7 @@ def pairs_compared(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Ro
     with PostgreSQL(bed.server, CONFINED) as confined:
         confined.load(tuples)
         for key in ("q9", "q11", "q12", "q14"):
-            executed = explain(confined, queries.instance(queries.BY_KEY[key], tuples))
+            executed = explain(confined, queries.instance(BY_KEY[key], tuples))
             rejected = sum(
                 int(node.properties.get("Rows Removed by Join Filter", 0) * (node.loops or 0))
                 for node in executed.walk()
@@ -93,13 +94,13 @@ def pairs_compared(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Ro
 
 
 @experiment(units={"node": "text", "pages": "pages", "tuples": "tuples"})
-def pages_touched(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def pages_touched(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
     """Pages of relation and index that selections and MIN touch, and a tenth by each scan."""
     chosen = [(POSTGRESQL, f"q{number}") for number in (*range(1, 7), 20, 23, 21, 24)]
     for name, key in [*chosen, *((scan, "q6") for scan in SCANS)]:
         with PostgreSQL(bed.server, name) as engine:
             engine.load(tuples)
-            found = explain(engine, queries.instance(queries.BY_KEY[key], tuples), stored=False)
+            found = explain(engine, queries.instance(BY_KEY[key], tuples), stored=False)
         yield {
             "query": key,
             "scan": "as it chooses" if name == POSTGRESQL else name,
@@ -110,7 +111,7 @@ def pages_touched(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row
 
 
 @experiment(units={"found_by": "text", "pages": "pages", "wal_records": "records"})
-def changes(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def changes(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
     """Pages touched and WAL records of the changes of one tuple, at the report's size.
 
     The relation is loaded anew for each, so that none finds room that another has left.
@@ -118,8 +119,8 @@ def changes(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
     with PostgreSQL(bed.server) as engine:
         engine.load(tuples)
         for key in CHANGES:
-            engine.load_relation("tenk1", tuples, queries.BY_KEY[key].state)
-            instance = queries.instance(queries.BY_KEY[key], tuples)
+            engine.load_relation("tenk1", tuples, BY_KEY[key].state)
+            instance = queries.instance(BY_KEY[key], tuples)
             engine.run_quel(instance.before)
             sql = engine.sql(instance)
             with engine.connection.transaction(force_rollback=True):
@@ -144,19 +145,19 @@ def instructions(bed: Testbed) -> Iterator[Row]:
     of each was deleted by a transaction that was rolled back. An insert without an index, and with.
     """
     cluster = bed.cluster()
-    instance = queries.instance(queries.BY_KEY["q6"], queries.SPECIFIED)
-    inserts = [queries.instance(queries.BY_KEY[key], queries.SPECIFIED) for key in INSERTS]
+    instance = queries.instance(BY_KEY["q6"], SPECIFIED)
+    inserts = [queries.instance(BY_KEY[key], SPECIFIED) for key in INSERTS]
     relations = {SEEN: "seen", CHECKED: "checked"}
     with PostgreSQL(cluster) as engine:
-        engine.load(queries.SPECIFIED)
+        engine.load(SPECIFIED)
         for name in relations.values():
-            Wisconsin(name, queries.SPECIFIED).load(engine.connection, vacuum=False)
+            Wisconsin(name, SPECIFIED).load(engine.connection, vacuum=False)
             SQL.run(engine.connection, "relations.vacuum", relation=name)
-        per_page = queries.SPECIFIED // sizes.pages(engine.connection, "checked")
+        per_page = SPECIFIED // sizes.pages(engine.connection, "checked")
         with engine.connection.transaction(force_rollback=True):
             SQL.run(engine.connection, "versions.delete", relation="checked", per_page=per_page)
     free: Mapping[str, str] = dict.fromkeys(contenders.SETTINGS[PLAIN], "on")
-    tenth = f"{contenders.shown(instance)} OFFSET {queries.SPECIFIED}"
+    tenth = f"{contenders.shown(instance)} OFFSET {SPECIFIED}"
     counted = {("q6", scan, SEEN): (contenders.SETTINGS[scan], tenth) for scan in SCANS}
     counted |= {
         ("count", SEQUENTIAL, pages): (free, SQL.text("versions.scan", relation=name))
@@ -178,7 +179,7 @@ def instructions(bed: Testbed) -> Iterator[Row]:
 def tuple_bytes(bed: Testbed) -> Iterator[Row]:
     """What a tuple takes on its page."""
     with PostgreSQL(bed.server) as engine:
-        engine.load(queries.SPECIFIED)
+        engine.load(SPECIFIED)
         bed.server.extension("pageinspect")
         [(length, header)] = engine.execute(SQL.text("relations.tuple_on_page"))
     attributes = 13 * 4 + 3 * 52
@@ -189,7 +190,7 @@ def tuple_bytes(bed: Testbed) -> Iterator[Row]:
 
 
 @experiment(units={"touched": "pages", "read": "pages"})
-def miniature_pages(bed: Testbed, tuples: int = queries.SPECIFIED // 10) -> Iterator[Row]:
+def miniature_pages(bed: Testbed, tuples: int = SPECIFIED // 10) -> Iterator[Row]:
     """Pages of 1024 bytes that the miniature of INGRES touches and reads.
 
     Read are those that its cache hasn't, which is empty before each query.
@@ -197,6 +198,6 @@ def miniature_pages(bed: Testbed, tuples: int = queries.SPECIFIED // 10) -> Iter
     # pages don't depend on the engine, and this one is the fastest
     with Miniature("", ingres.INLINE) as miniature:
         miniature.load(tuples)
-        for key in queries.KEYS:
-            touched, read = miniature.pages(queries.instance(queries.BY_KEY[key], tuples))
+        for key in KEYS:
+            touched, read = miniature.pages(queries.instance(BY_KEY[key], tuples))
             yield {"query": key, "tuples": tuples, "touched": touched, "read": read}
