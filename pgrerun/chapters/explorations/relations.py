@@ -11,17 +11,16 @@ from psycopg import sql
 
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import clock, plans
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.server import Server, releases, set_session
 from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
 
 SQL = statements.sql_folder(__file__)
 SMALL, LARGE = 100_000, 1_000_000
+# Of a relation that no slide has: joined with one of three times its size, where the hash join and
+# the merge join cost about the same.
 THIRD = SMALL // 3
-"""Of a relation that no slide has: joined with one of three times its size, where the hash join
-and the merge join cost about the same."""
 NEVER_VACUUMED = "hundredktup_new"
 ONE_PROCESS = {"max_parallel_workers_per_gather": 0}  # nothing to set before 9.6
 _NAMES = {SMALL: "hundredktup", LARGE: "miltup", 10_000_000: "tenmiltup"}

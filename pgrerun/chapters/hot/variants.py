@@ -6,13 +6,14 @@ suits short runs only: of a tuple that is updated often every lookup visits all 
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 
 from pgrerun.lab import statements
-from pgrerun.lab.instruments import pgbench, server_load
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.instruments import pgbench, server_load, sessions
+from pgrerun.lab.relations import Pgbench, loading
 from pgrerun.lab.server import Server
 from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
@@ -26,6 +27,7 @@ HOT, BRIN, NO_HOT, INDEXED, UNPRUNED = (
     "index on abalance",
     "neither HOT nor pruning",
 )
+# The section of the chapter's SQL that is run after loading a variant; "" for none.
 INDEXES = {
     HOT: "",
     BRIN: "variants.brin_on_abalance",
@@ -33,17 +35,17 @@ INDEXES = {
     INDEXED: "variants.index_on_abalance",
     UNPRUNED: "variants.no_hot",
 }
-"""The section of the chapter's SQL that is run after loading a variant; "" for none."""
 
 REDUCED, FULL = "reduced", "full"  # the scripts, sql/*.pgbench
 ACCOUNTS = ("accounts", "accounts_pkey")
+SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 FILLFACTOR = int(printed.cell("hot_setup", "fillfactor", "value"))
 SCALE_FACTOR = printed.cell("hot_setup", "autovacuum_scale_factor", "value")
+# Updates per account in the thread's runs.
 UPDATES = (
     printed.cell("hot_setup", "transactions", "value")
     / printed.derived("hot_growth").at["reduced_accounts", "tuples"]
 )
-"""Updates per account in the thread's runs."""
 
 
 def is_unpruned(variant: str) -> bool:
@@ -67,6 +69,22 @@ def load(
         relations.load(connection, fillfactor={"accounts": fillfactor})
         if ddl := INDEXES[variant]:
             SQL.run(connection, ddl)
+
+
+@contextmanager
+def loaded(
+    relations: Pgbench, server: Server, variant: str, held: bool = False
+) -> Iterator[tuple[psycopg.Connection, psycopg.Connection | None]]:
+    """A connection to a server on which a variant is loaded, and the session with an old snapshot.
+
+    There is such a session if the variant has one, or if it is to be `held` anyway.
+    """
+    load(relations, server, variant)
+    with (
+        server.connect() as connection,
+        sessions.snapshot(server, held or is_unpruned(variant)) as old,
+    ):
+        yield connection, old
 
 
 def create(

@@ -8,8 +8,7 @@ from typing import Any
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.relations import Pgbench, loading
 from pgrerun.lab.server import Server
 from pgrerun.lab.testbed import Block
 

@@ -21,26 +21,20 @@ REPORT, TIMED = "tenk1", "scanned"
 CLUSTERED, SHUFFLED = "clustered", "not clustered"
 ATTRIBUTES = {CLUSTERED: "unique2", SHUFFLED: "unique1"}
 SMALL, LARGE = "report", "large"  # sizes of set 2: the report's, and as many times that
-
-
-def small_tuples() -> int:
-    """Tuples of onek1 and onek2 in print."""
-    return int(printed.cell("optimizer_said", "small_tuples", "value"))
-
-
-def large_tuples() -> int:
-    """Tuples of tenk1 and tenk2 in print."""
-    return int(printed.cell("optimizer_said", "large_tuples", "value"))
+# in print, of onek1 and onek2, and of tenk1 and tenk2
+SMALL_TUPLES, LARGE_TUPLES = (
+    int(printed.cell("optimizer_said", key, "value")) for key in ("small_tuples", "large_tuples")
+)
 
 
 def tuples(bed: Testbed, relation: str) -> int:
     """Tuples of one of the relations of set 1."""
-    return int(bed.parameters.tuples) if relation == TIMED else large_tuples()
+    return int(bed.parameters.tuples) if relation == TIMED else LARGE_TUPLES
 
 
 def sizes(bed: Testbed) -> dict[str, int]:
     """Tuples of the relations of set 2 at either size."""
-    return {SMALL: small_tuples(), LARGE: bed.parameters.times * small_tuples()}
+    return {SMALL: SMALL_TUPLES, LARGE: bed.parameters.times * SMALL_TUPLES}
 
 
 def joined(size: str, indexed: bool) -> tuple[str, str]:
@@ -127,7 +121,7 @@ def join(bed: Testbed, query: int, size: str) -> str:
     one, two = joined(size, figure.indexed)
     text = figure.text
     if query in (3, 4):
-        text = text.replace("< 100)", f"< {100 * sizes(bed)[size] // small_tuples()})")
+        text = text.replace("< 100)", f"< {100 * sizes(bed)[size] // SMALL_TUPLES})")
     [(_, sql)] = figures.translated(text, onek1=one, onek2=two)
     return sql
 
@@ -136,13 +130,13 @@ def load_joined_postgres95(backend: Backend) -> None:
     """The relations of set 2 at the report's size on Postgres95."""
     for indexed in (False, True):
         for order, name in enumerate(joined(SMALL, indexed), start=1):
-            _load_postgres95(backend, name, small_tuples(), indexed, order)
+            _load_postgres95(backend, name, SMALL_TUPLES, indexed, order)
     backend.run([backend.release.analyze])
 
 
 def load_scanned_postgres95(backend: Backend) -> None:
     """The first relation of set 1 at the report's size on Postgres95, with a B-tree on unique2."""
-    _load_postgres95(backend, REPORT, large_tuples(), True, 1)
+    _load_postgres95(backend, REPORT, LARGE_TUPLES, True, 1)
     backend.run([backend.release.analyze])
 
 
@@ -167,16 +161,8 @@ def scan_of_postgres95(selectivity: float, bounds: str) -> str:
     """The first query of set 1 in the words of Postgres95, with both its bounds or the upper one:
     the lower leaves out two tuples.
     """
-    found = in_all_releases(scan(REPORT, large_tuples(), selectivity))
+    found = in_all_releases(scan(REPORT, LARGE_TUPLES, selectivity))
     return found if bounds == AS_PRINTED else found.partition(" AND ")[0]
-
-
-def join_of_postgres95(query: int) -> str:
-    """The same query of set 2 in the words of Postgres95."""
-    figure = figures.queries("2.5")[query - 1]
-    one, two = joined(SMALL, figure.indexed)
-    [(_, sql)] = figures.translated(figure.text, onek1=one, onek2=two)
-    return in_all_releases(sql)
 
 
 # ---- set 3

@@ -42,12 +42,6 @@ METHODS = {
 SESSION = {"max_parallel_workers_per_gather": 0, "jit": "off"}
 
 
-def switched_off(method: str) -> list[str]:
-    """The settings that leave the planner no other scan, or no other join, than `method`."""
-    family = SCANS if method in SCANS else JOINS
-    return sorted(setting for other, setting in family.items() if other != method)
-
-
 @contextmanager
 def session(server: Server) -> Iterator[psycopg.Connection]:
     """A connection whose statements run in one process, each planned as it comes.
@@ -64,12 +58,14 @@ def session(server: Server) -> Iterator[psycopg.Connection]:
 @contextmanager
 def forced(connection: psycopg.Connection, method: str) -> Iterator[None]:
     """Leave the planner no other scan, or join, than `method` for the length of a block."""
-    for setting in switched_off(method):
+    family = SCANS if method in SCANS else JOINS
+    switched_off = sorted(setting for other, setting in family.items() if other != method)
+    for setting in switched_off:
         connection.execute(f"SET {setting} = off")
     try:
         yield
     finally:
-        for setting in switched_off(method):
+        for setting in switched_off:
             connection.execute(f"RESET {setting}")
 
 
@@ -101,8 +97,8 @@ def alternatives(
         }
 
 
+# Units of what `alternatives` tells of a method.
 ALTERNATIVE = {"chosen": "yes or no", "obeyed": "yes or no", "rows": "rows", "cost": ""}
-"""Units of what `alternatives` tells of a method."""
 
 # ---- faults
 

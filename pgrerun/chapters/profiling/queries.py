@@ -9,8 +9,7 @@ import psycopg
 
 from pgrerun.lab import statements
 from pgrerun.lab.quel import figures
-from pgrerun.lab.relations.debit_credit import DebitCredit
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.server import Cluster, Server, exists
 from pgrerun.lab.testbed import Testbed
 
@@ -20,14 +19,14 @@ SETS = (SCANS, TRANSACTIONS)
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and buffer pool
 BATCH = 5  # transactions where whole sets are counted; instructions per transaction vary little
 REPORT_TRANSACTIONS = 300  # section 2.2
+# The report's branch, teller, account and history (section 2.2).
 BANK = DebitCredit.report()
-"""The report's branch, teller, account and history (section 2.2)."""
 
+# Each command of Figure 2.1 as printed and in SQL.
 FIGURE_2_1: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.1")))
-"""Each command of Figure 2.1 as printed and in SQL."""
 
+# The same of a transaction; $1 is an account, $2 a teller, $3 a branch.
 FIGURE_2_3: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.3")))
-"""The same of a transaction; $1 is an account, $2 a teller, $3 a branch."""
 
 # The last two commands change a tuple for good; a second run would find nothing to replace.
 UNDO = tuple(
@@ -60,16 +59,21 @@ def warm_up() -> list[str]:
     return [*small, undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
 
 
-def transactions(bed: Testbed, count: int, seed: int = 0) -> list[str]:
-    """The commands of `count` of Figure 2.3's transactions, keys drawn independently."""
-    draws = random.Random(bed.parameters.seed + seed)
-    commands = []
+def drawn_transactions(count: int, seed: int, bank: DebitCredit = BANK) -> list[list[str]]:
+    """Figure 2.3's commands, a list for each of so many transactions, keys drawn independently."""
+    draws = random.Random(seed)
+    found = []
     for _ in range(count):
         keys = tuple(
-            draws.randint(1, tuples) for tuples in (BANK.accounts, BANK.tellers, BANK.branches)
+            draws.randint(1, most) for most in (bank.accounts, bank.tellers, bank.branches)
         )
-        commands += [sql for _, sql in figures.translated(figures.printed("2.3"), keys)]
-    return commands
+        found.append([sql for _, sql in figures.translated(figures.printed("2.3"), keys)])
+    return found
+
+
+def transactions(bed: Testbed, count: int, seed: int = 0) -> list[str]:
+    """The commands of `count` of Figure 2.3's transactions, one after the other."""
+    return sum(drawn_transactions(count, bed.parameters.seed + seed), [])
 
 
 def groups(bed: Testbed, count: int, *sets: str) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from pgrerun.lab.instruments import symbols
 
+# Names in words: the report's nine, then those that its figures don't list.
 NAMES = {
     "access_methods": "access methods",
     "system_functions": "system functions",
@@ -29,56 +30,49 @@ NAMES = {
     "kernel": "operating system",
     "unknown": "not placed",
 }
-"""Names in words: the report's nine, then those that its figures don't list."""
 
 Place = tuple[str | None, str | None, str]  # file, directory, subsystem
 UNKNOWN: Place = (None, None, "unknown")
 _HERE = Path(__file__).parent
 
 
+# directory, subsystem, file: one row per source file.
 SOURCES = pd.read_csv(_HERE / "sources.csv")
-"""directory, subsystem, file: one row per source file."""
 SOURCES = SOURCES.assign(file=SOURCES["files"].str.split()).explode("file").drop(columns="files")
 
+# Routine to file, for those that the symbol table leaves between two subsystems.
 BY_HAND = pd.read_csv(_HERE / "routines.csv").set_index("routine")["file"].to_dict()
-"""Routine to file, for those that the symbol table leaves between two subsystems."""
+
+# The subsystem of each directory.
+SUBSYSTEMS = SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
 
 _DIRECTORIES_OF = SOURCES.groupby("file")["directory"].agg(list).to_dict()
-
-
-@cache
-def _groups() -> dict[str, frozenset[str]]:
-    frame = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")
-    return {name: frozenset(routines.split()) for name, routines in frame["routines"].items()}
-
-
-def group(name: str) -> frozenset[str]:
-    """The routines of a group of `routine_groups.csv`."""
-    return _groups()[name]
+_GROUPS = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")["routines"]
+# The routines of each group of `routine_groups.csv`.
+GROUPS = {name: frozenset(routines.split()) for name, routines in _GROUPS.items()}
 
 
 def group_of(routine: str) -> str | None:
     """The group of a routine, if it belongs to one."""
-    return next((name for name, routines in _groups().items() if routine in routines), None)
+    return next((name for name, routines in GROUPS.items() if routine in routines), None)
 
 
 @cache
 def _places(program: Path) -> dict[str, Place]:
     """Routine to its place in one program, as far as it can be told."""
     frame = symbols.routines(program)
-    subsystem = SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
     directory_of = _directories(frame)
     found: dict[str, set[Place]] = {}
     for row in frame.itertuples(index=False):
         between = (row.before, row.after) if row.file is None else (row.file,)
         directories = {directory_of.get(file) for file in between}
-        parts = {subsystem.get(directory, "unknown") for directory in directories}
+        parts = {SUBSYSTEMS.get(directory, "unknown") for directory in directories}
         directory = directories.pop() if len(directories) == 1 else None
         name = row.file[0] if row.file else None
         if len(parts) > 1 and row.routine in BY_HAND:
             name = BY_HAND[row.routine]
             directory = _nearest(_DIRECTORIES_OF.get(name, []), [])
-            parts = {subsystem.get(directory, "unknown")}
+            parts = {SUBSYSTEMS.get(directory, "unknown")}
         part = parts.pop() if len(parts) == 1 else "unknown"
         found.setdefault(row.routine, set()).add((name, directory, part))
     return {routine: _agreed(places) for routine, places in found.items()}

@@ -1,7 +1,7 @@
 """What all experiments share: the servers under test, pgbench's relations on them, and loads."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from pgrerun.lab import statements
 from pgrerun.lab.instruments import off_cpu, pgbench
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server import Server
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Testbed
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed
 
 SQL = statements.sql_folder(__file__)
 SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
@@ -170,6 +170,23 @@ class Load:
             done = self.run(block.seed)
         observed = {"tps": done.tps, "messages": messages(SQL.script(self.script), each)}
         return observed | counted.per_transaction(each)
+
+
+def compare_loads(
+    bed: Testbed,
+    factors: Sequence[str],
+    loads: Mapping[tuple[Any, ...], Load],
+    many: int,
+    measure: Callable[[Load, Block], dict[str, float]] = Load.throughput,
+    **more: Any,
+) -> Iterator[Row]:
+    """Rows of loads by the values of these factors, in so many blocks; `more` as of `compare`."""
+
+    def of_variant(block: Block, **variant: Any) -> dict[str, float]:
+        return measure(loads[tuple(variant.values())], block)
+
+    variants = [dict(zip(factors, values, strict=True)) for values in loads]
+    yield from bed.compare(of_variant, variants, pairs=many, warmup=0, positive=["tps"], **more)
 
 
 def messages(script: str, transactions: float) -> float:

@@ -1,19 +1,17 @@
 """Who runs the queries: PostgreSQL, DuckDB, and the miniature of university INGRES.
 
-An engine is anything with the methods of `Engine`. It is given trees of POSTQUEL, so that one which
-interprets QUEL itself takes its seat like any other.
+An engine is used in a `with` block. It has the public methods of `Sql`, and `load(n)` has the
+relations of n tuples in every state, at once if they are there already. It is given trees of
+POSTQUEL, so that one which interprets QUEL itself takes its seat like any other.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 import psycopg
 
 from pgrerun.chapters.wisconsin import queries
-from pgrerun.chapters.wisconsin.queries import Instance
 from pgrerun.lab import ingres, statements
 from pgrerun.lab.instruments import clock, pages
 from pgrerun.lab.quel import Translator, read, tree
@@ -26,6 +24,7 @@ SQL = statements.sql_folder(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
 CONFINED, DUCKDB = "nested loops only", "DuckDB"
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
+# What sets the variants of PostgreSQL apart: settings of their sessions.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     POSTGRESQL: {},
     # the joins of university INGRES
@@ -35,29 +34,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {"enable_seqscan": "off", "enable_indexscan": "on", "enable_bitmapscan": "off"},
     BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
 }
-"""What sets the variants of PostgreSQL apart: settings of their sessions."""
 MORE = 1_000_000_000  # tuples than any result has
-
-
-class Engine(AbstractContextManager, Protocol):
-    """Runs the queries on relations of its own; used in a `with` block."""
-
-    name: str
-
-    def load(self, n: int) -> None:
-        """Have the relations of n tuples in every state; at once if they are there already."""
-
-    def run(self, instance: Instance, stored: bool = True) -> float:
-        """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
-
-        Unless `stored`, what it finds is neither stored nor committed within that time.
-        """
-
-    def answer(self, instance: Instance) -> tuple[int, int]:
-        """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
-
-    def tidy(self, instance: Instance) -> None:
-        """Destroy the result and undo the change."""
 
 
 def population(role: str, n: int, state: str = "none") -> Wisconsin:
@@ -67,7 +44,7 @@ def population(role: str, n: int, state: str = "none") -> Wisconsin:
 
 
 class Sql:
-    """What contenders share that take SQL."""
+    """What engines share that take SQL."""
 
     name: str
     execute: Callable[[str], list[tuple]]
@@ -77,7 +54,7 @@ class Sql:
         for statement in read(text):
             self.execute(Translator().sql(statement))
 
-    def prepare(self, instance: Instance) -> None:
+    def prepare(self, instance: queries.Instance) -> None:
         """Do what comes before a query, and read the whole relation that it will change.
 
         So whatever undid the last change, and by which index, a change begins with the relation in
@@ -87,7 +64,11 @@ class Sql:
         if instance.answer.among:
             self.execute(f"SELECT max(fiftypercent) FROM {instance.answer.source}")
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
+        """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
+
+        Unless `stored`, what it finds is neither stored nor committed within that time.
+        """
         if not stored:
             raise NotImplementedError(f"{self.name} is only asked to store.")
         self.prepare(instance)
@@ -96,15 +77,17 @@ class Sql:
             self.execute(sql)
         return watch.seconds
 
-    def sql(self, instance: Instance) -> str:
+    def sql(self, instance: queries.Instance) -> str:
         """What is sent for the query itself."""
         return Translator().sql(instance.statement)
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
+        """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
         [(tuples, checksum)] = self.execute(instance.answer.sql)
         return int(tuples), int(checksum)
 
-    def tidy(self, instance: Instance) -> None:
+    def tidy(self, instance: queries.Instance) -> None:
+        """Destroy the result and undo the change."""
         if getattr(instance.statement, "into", ""):
             self.execute(f"DROP TABLE {queries.RESULT}")
         self.run_quel(instance.after)
@@ -161,7 +144,7 @@ class PostgreSQL(Sql):
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
         """Where nothing is stored, the result is made and skipped, and a change not committed.
 
         It is stored or committed afterwards, so that it can be checked.
@@ -193,42 +176,35 @@ class ColdPostgreSQL(PostgreSQL):
         super().__enter__()
         return self
 
-    def prepare(self, instance: Instance) -> None:
+    def prepare(self, instance: queries.Instance) -> None:
         super().prepare(instance)
         self.execute(f"EXPLAIN {self.sql(instance)}")  # which fills the caches of catalogs
         pages.evict_all(self.connection)
 
 
-def shown(instance: Instance) -> str:
+def shown(instance: queries.Instance) -> str:
     """The SQL of a query that stores its result, showing it instead."""
     [statement] = read(instance.text.replace("into tmp ", ""))
     return Translator().sql(statement)
 
 
-class DuckDB(Sql):
+class DuckDB(Sql, Duck):
     """DuckDB on a file of its own. It has no indices: its zone maps are the same in every state."""
 
     name = DUCKDB
 
-    def __enter__(self) -> "DuckDB":
-        self._duck = Duck()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._duck.close()
-
     def load(self, n: int) -> None:
         for role in ("tenk1", "tenk2", "onek"):
-            self._duck.load(population(role, n))
-        self._duck.execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
+            super().load(population(role, n))
+        super().execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
 
     def execute(self, sql: str) -> list[tuple]:
-        return self._duck.execute(without_states(sql))
+        return super().execute(without_states(sql))
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
         # planning a checksum of thirty terms takes DuckDB several times as long as giving away what
         # it is made of
-        columns = self._duck.columns(without_states(instance.answer.columns_sql))
+        columns = self.columns(without_states(instance.answer.columns_sql))
         return instance.answer.checksum(columns.__getitem__)
 
 
@@ -279,7 +255,7 @@ class Miniature:
                         stored.index(self._file(), attribute)
                 self.base.relations[queries.relation(role, state)] = stored
 
-    def run(self, instance: Instance, stored: bool = True) -> float:
+    def run(self, instance: queries.Instance, stored: bool = True) -> float:
         """Run a query that was parsed before, and what comes before it; seconds of the query."""
         self.base.run(instance.before)
         statement = instance.statement
@@ -287,7 +263,7 @@ class Miniature:
             self._rows = self.base.execute([statement])
         return watch.seconds
 
-    def answer(self, instance: Instance) -> tuple[int, int]:
+    def answer(self, instance: queries.Instance) -> tuple[int, int]:
         """Its own tuples, counted and summed up in memory."""
         names, tuples = self._left(instance)
         among = instance.answer.among
@@ -297,7 +273,7 @@ class Miniature:
         columns = {name: [row[place] for row in tuples] for place, name in enumerate(names)}
         return instance.answer.checksum(columns.__getitem__)
 
-    def _left(self, instance: Instance) -> tuple[list[str], list[tuple]]:
+    def _left(self, instance: queries.Instance) -> tuple[list[str], list[tuple]]:
         """What a query left or showed: the attributes' names, and all tuples."""
         match instance.statement:
             case tree.Retrieve(into="", targets=(tree.All(shown),)):
@@ -314,12 +290,12 @@ class Miniature:
                 raise NotImplementedError(f"No query of the benchmark is a {type(other).__name__}.")
         return [domain.name for domain in stored.layout.domains], rows
 
-    def tidy(self, instance: Instance) -> None:
+    def tidy(self, instance: queries.Instance) -> None:
         if getattr(instance.statement, "into", ""):
             self.base.run(f"destroy {queries.RESULT}")
         self.base.run(instance.after)
 
-    def pages(self, instance: Instance) -> tuple[int, int]:
+    def pages(self, instance: queries.Instance) -> tuple[int, int]:
         """Pages that a query touches, and that it reads from an empty cache."""
         self.base.run(instance.before)
         statement = instance.statement
@@ -335,8 +311,5 @@ def _tuples(role: str, n: int) -> tuple[ingres.Layout, Iterator[tuple]]:
     source = population("tenk2" if role == "bprime" else role, n)
     integers = [ingres.Domain(name, "i", 4) for name in source.integers]
     texts = [ingres.Domain(name, "c", 52) for name in source.texts]
-    columns = []
-    for name, column in source.columns(0, n // 10 if role == "bprime" else None).items():
-        values = column.tolist()
-        columns.append([text.decode() for text in values] if name in source.texts else values)
-    return ingres.Layout((*integers, *texts)), zip(*columns)
+    tuples = source.tuples(n // 10 if role == "bprime" else None)
+    return ingres.Layout((*integers, *texts)), tuples

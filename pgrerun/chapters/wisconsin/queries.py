@@ -29,13 +29,13 @@ from pgrerun.record import printed
 
 SPECIFIED = 10_000  # tuples of the large relations in the specification, and in the report
 ROLES = ("tenk1", "tenk2", "onek", "bprime")
+# The attributes that are indexed, by what Figure 3.11 calls the state.
 STATES: Mapping[str, tuple[str, ...]] = {
     "none": (),
     "clustered": ("unique2",),
     "non-clustered": ("unique1",),
     "with": ("unique2", "unique1", "onepercent"),
 }
-"""The attributes that are indexed, by what Figure 3.11 calls the state."""
 RESULT = "tmp"
 # Letters cost most of a checksum's time, and a tuple's integers determine them, so they are looked
 # at in the queries as specified, and once where relations are small. The first tells the string4
@@ -229,11 +229,11 @@ def as_specified(key: str) -> str:
     return f"{head}({inside[:40]}…){tail}" if len(inside) > 60 else text
 
 
+# What the page calls the queries that are none of the 32.
 BESIDE = {
     "onek": "project 100% of the 1-K relation",
     "plain": "update of an attribute without an index",
 }
-"""What the page calls the queries that are none of the 32."""
 
 
 def label(key: str) -> str:

@@ -161,8 +161,14 @@ def answers(bed: Testbed, seats: Iterable[Seat]) -> Iterator[Row]:
         for key in track(asked, f"answers of {seat.name}"):
             found = seat.answered(key, given.seed)
             known.compare(f"{queries.label(key)}, of {seat.n} tuples,", seat.name, found)
-            factors = {"engine": seat.name, "executors": seat.working, "tuples": seat.n}
-            yield factors | {"query": key, "answered": found[0], "statement": statement(key)}
+            yield {
+                "engine": seat.name,
+                "executors": seat.working,
+                "tuples": seat.n,
+                "query": key,
+                "answered": found[0],
+                "statement": statement(key),
+            }
 
 
 def statement(key: str) -> str:

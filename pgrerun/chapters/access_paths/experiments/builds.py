@@ -31,10 +31,20 @@ BUILDS = ("9.1", "9.2")
 TODAY = "today's"
 
 
-def servers(bed: Testbed) -> dict[str, Cluster]:
-    """9.1, 9.2 and today's server by name. CannotMeasure unless both builds are registered."""
-    found = {name: bed.release(fetched.build(name)) for name in BUILDS}
-    return found | {TODAY: bed.cluster()}
+def servers(bed: Testbed, **settings: str | int) -> dict[str, Cluster]:
+    """9.1 and 9.2 by name. CannotMeasure unless both builds are registered."""
+    return {name: bed.release(fetched.build(name), **settings) for name in BUILDS}
+
+
+def sessions(bed: Testbed, *relations: str) -> Iterator[tuple[str, psycopg.Connection]]:
+    """A session on 9.1, on 9.2 and on today's server in turn, by name.
+
+    Each has these relations of accounts. CannotMeasure unless both builds are registered.
+    """
+    for name, cluster in {**servers(bed), TODAY: bed.cluster()}.items():
+        ready(cluster, bed.parameters.accounts, *relations)
+        with cluster.connect() as connection:
+            yield name, connection
 
 
 LEFT_ALONE, NESTED = "left alone", "made to use nested loops"
@@ -48,17 +58,14 @@ def join_on_releases(bed: Testbed) -> Iterator[Row]:
     Today's planner doesn't notice that the table is joined to itself, as the others don't.
     """
     rows = bed.parameters.accounts
-    for server, cluster in servers(bed).items():
-        ready(cluster, rows, KEYED)
-        with cluster.connect() as connection:
-            for plan, off in _OFF.items():
-                if server == TODAY:
-                    joins.switch(connection, joins.PROBES)
-                settings = {name: "off" if name in off else "on" for name in _OFF[NESTED]}
-                set_session(connection, settings | {"max_parallel_workers_per_gather": 0})
-                found = plans.explain(connection, joins.spread(KEYED, rows), execute=True)
-                told = {"server": server, "plan": plan, "table_rows": rows}
-                yield told | joins.described(found)
+    for server, connection in sessions(bed, KEYED):
+        for plan, off in _OFF.items():
+            if server == TODAY:
+                joins.switch(connection, joins.PROBES)
+            settings = {name: "off" if name in off else "on" for name in _OFF[NESTED]}
+            set_session(connection, settings | {"max_parallel_workers_per_gather": 0})
+            found = plans.explain(connection, joins.spread(KEYED, rows), execute=True)
+            yield {"server": server, "plan": plan, "table_rows": rows, **joins.described(found)}
 
 
 @experiment(units=joins.SHAPE, needs=["restart"])
@@ -68,8 +75,7 @@ def forms_on_releases(bed: Testbed, rows: int = 300_000) -> Iterator[Row]:
     They expect a thousand keys of a function, and look so many up only in a table that is large
     for that.
     """
-    for server in BUILDS:
-        cluster = bed.release(fetched.build(server))
+    for server, cluster in servers(bed).items():
         ready(cluster, rows, "joined")
         with cluster.connect() as connection:
             for form, name in joins.OLD_FORMS.items():
@@ -91,7 +97,7 @@ def join_from_files(bed: Testbed) -> Iterator[Row]:
     cold_files.require_forgettable()
     rows = bed.parameters.joined
     name = f"joined_{rows}"
-    clusters = {server: bed.release(fetched.build(server)) for server in BUILDS}
+    clusters = servers(bed)
     for cluster in clusters.values():
         ready(cluster, rows, name)
     statement = joins.spread(name, rows)
@@ -122,38 +128,30 @@ def join_from_files(bed: Testbed) -> Iterator[Row]:
 @experiment(units=arrays.LOOKED_UP, needs=["restart"])
 def lists_on_releases(bed: Testbed) -> Iterator[Row]:
     """Accounts by a list of keys on 9.1, 9.2 and today's server; see `lists`."""
-    for server, cluster in servers(bed).items():
-        ready(cluster, bed.parameters.accounts, KEYED)
-        with cluster.connect() as connection:
-            for row in arrays.looked_up(connection, bed.parameters.accounts):
-                yield {"server": server, **row}
+    for server, connection in sessions(bed, KEYED):
+        for row in arrays.looked_up(connection, bed.parameters.accounts):
+            yield {"server": server, **row}
 
 
 @experiment(units=arrays.ESTIMATES, needs=["restart"])
 def selectivity_on_releases(bed: Testbed) -> Iterator[Row]:
     """Estimates of conditions on arrays after ANALYZE on 9.1, 9.2 and today's server."""
-    for server, cluster in servers(bed).items():
-        with cluster.connect() as connection:
-            arrays.fill_tags(connection, bed.parameters.seed)
-            SQL.run(connection, arrays.STATISTICS[arrays.WITH])
-            for row in arrays.estimates(connection):
-                yield {"server": server, **row}
+    for server, connection in sessions(bed):
+        arrays.fill_tags(connection, bed.parameters.seed)
+        SQL.run(connection, arrays.STATISTICS[arrays.WITH])
+        for row in arrays.estimates(connection):
+            yield {"server": server, **row}
 
 
 @experiment(units={"shape": "text", "pages": "page accesses"}, needs=["restart"])
 def prepared_on_releases(bed: Testbed) -> Iterator[Row]:
     """The prepared join for the rare value on 9.1, 9.2 and today's server, asked for it before."""
     rows = bed.parameters.accounts
-    for server, cluster in servers(bed).items():
-        ready(cluster, rows, KEYED)
-        with cluster.connect() as connection:
-            plan_cache.open_session(connection, rows)
-            SQL.run(connection, "plan_cache.prepare")
-            plan_cache.ask(connection, rows // plan_cache.ONE_IN)
-            query = SQL.text("plan_cache.execute", state=plan_cache.RARE)
-            plan = plans.explain(connection, query, execute=True)
-            shape = plan.shape().replace(" using ", " by ")
-            yield {"server": server, "shape": shape, "pages": plan.page_accesses}
+    for server, connection in sessions(bed, KEYED):
+        plan_cache.open_session(connection, rows)
+        SQL.run(connection, "plan_cache.prepare")
+        plan_cache.ask(connection, rows // plan_cache.ONE_IN)
+        yield {"server": server, **plan_cache.plan_of_rare(connection)}
 
 
 @experiment(units=trees.UNITS, needs=["restart"])
@@ -168,7 +166,7 @@ def array_assignments(bed: Testbed, times: int = 20_000) -> Iterator[Row]:
 
     And the same loop with plain assignments, so that one can tell what the element takes.
     """
-    clusters = {name: one for name, one in servers(bed).items() if name in BUILDS}
+    clusters = servers(bed)
 
     def measure(block: Block, server: str, assigned: str) -> dict[str, float]:
         statement = SQL.text(f"assignments.{assigned}", times=times)
@@ -186,7 +184,8 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
 
     It is built again and again for as long as a measurement has to last.
     """
-    clusters = {name: one for name, one in servers(bed).items() if name in BUILDS}
+    clusters = servers(bed)
+    boxes = [SQL.text("trees.search_box", number=number) for number in range(trees.SEARCHES)]
     for cluster in clusters.values():
         with cluster.connect() as connection:
             build(connection, "points", "trees.points", objects=bed.parameters.objects)
@@ -200,10 +199,12 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
 
             seconds = repeated(once, bed.parameters.milliseconds)
             allow_only(connection, "indexscan", "bitmapscan")
+            searched = [plans.explain(connection, box, execute=True) for box in boxes]
+            scans = [plan.find("Bitmap Index Scan") for plan in searched]
             return {
                 "build": seconds,
                 "pages": sizes.pages(connection, "searched"),
-                "accesses": _accesses(connection),
+                "accesses": sum(scan.page_accesses for [scan] in scans) / trees.SEARCHES,
             }
 
     yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs)
@@ -221,15 +222,12 @@ def gist_short_of_memory(bed: Testbed, memory: str = "8MB") -> Iterator[Row]:
     the session reads and writes files.
     """
     process_table.require()
-    clusters = {
-        server: bed.release(
-            fetched.build(server),
-            shared_buffers=memory,
-            effective_cache_size=memory,
-            checkpoint_segments=64,  # a build's WAL brings no checkpoint
-        )
-        for server in BUILDS
-    }
+    clusters = servers(
+        bed,
+        shared_buffers=memory,
+        effective_cache_size=memory,
+        checkpoint_segments=64,  # a build's WAL brings no checkpoint
+    )
     objects = min(20 * bed.parameters.objects, 1_000_000)
     for cluster in clusters.values():
         with cluster.connect() as connection:
@@ -260,17 +258,6 @@ def gist_short_of_memory(bed: Testbed, memory: str = "8MB") -> Iterator[Row]:
     yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
 
 
-def _accesses(connection: psycopg.Connection) -> float:
-    """Pages of the index that a search accesses, on average."""
-    accesses = 0
-    for number in range(trees.SEARCHES):
-        query = SQL.text("trees.search_box", number=number)
-        plan = plans.explain(connection, query, execute=True)
-        [scan] = plan.find("Bitmap Index Scan")
-        accesses += scan.page_accesses
-    return accesses / trees.SEARCHES
-
-
 @experiment(units={"bits": "bits", "bytes": "bytes"}, needs=["restart"])
 def logged_on_releases(bed: Testbed, pages: tuple[int, ...] = (64, 640)) -> Iterator[Row]:
     """What VACUUM writes into the WAL on 9.1 and 9.2 where it only has to set bits of the map.
@@ -278,8 +265,7 @@ def logged_on_releases(bed: Testbed, pages: tuple[int, ...] = (64, 640)) -> Iter
     Of tables of so many pages, a tuple on each; whatever a vacuum writes besides is the same for
     all of them.
     """
-    for server in BUILDS:
-        cluster = bed.release(fetched.build(server))
+    for server, cluster in servers(bed).items():
         cluster.extension("pageinspect")
         with cluster.connect() as connection:
             for number in pages:
@@ -303,8 +289,8 @@ def vacuums_on_releases(
 
     Of 0 none has. Without the map it reads all for VACUUM (FREEZE), which these releases let it.
     """
-    for server in BUILDS:
-        with bed.release(fetched.build(server)).connect() as connection:
+    for server, cluster in servers(bed).items():
+        with cluster.connect() as connection:
             build(connection, "sparse", "visibility.sparse")
             said = noted(connection)
             for number in every:

@@ -1,7 +1,6 @@
 """The talk's join of a small relation with two large ones, in the order of 9.1 and of 9.2."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import psycopg
 
@@ -21,48 +20,37 @@ from pgrerun.lab.server import releases, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
+_KEYS = int(printed.cell("access_paths_join", "rows", "value"))
 _SELF = "enable_self_join_elimination"  # since PostgreSQL 18
 _MERGE = ("enable_nestloop", "enable_hashjoin", "enable_seqscan", "enable_bitmapscan")
-
-
-@dataclass(frozen=True)
-class Join:
-    """What is switched off for the talk's query, and whether its keys are the first ones.
-
-    Otherwise the keys are spread over the whole table.
-    """
-
-    off: tuple[str, ...] = (_SELF,)
-    first_keys: bool = False
 
 
 PROBES, DEFAULT, MERGE = "index probes, as in 9.2", "today's own plan", "merge joins, as in 9.1"
 EARLY = "merge joins, all keys at the table's beginning"
 FIRST = "index probes, first execution"
-# A table joined to itself stays two tables except in today's own plan.
-JOINS = {
-    PROBES: Join(),
-    DEFAULT: Join(off=()),
-    MERGE: Join(off=(*_MERGE, _SELF)),
-    EARLY: Join(off=(*_MERGE, _SELF), first_keys=True),
+# What is switched off for the talk's query. A table joined to itself stays two tables except in
+# today's own plan.
+JOINS: dict[str, tuple[str, ...]] = {
+    PROBES: (_SELF,),
+    DEFAULT: (),
+    MERGE: (*_MERGE, _SELF),
+    EARLY: (*_MERGE, _SELF),
 }
 
 
 def query(form: str, a: str, b: str, step: int = 1) -> str:
     """A query of joins.sql with its relations and as many keys as in print: every `step`th."""
-    keys = int(printed.cell("access_paths_join", "rows", "value"))
-    return SQL.text(f"joins.{form}", a=a, b=b, first=step, last=step * keys, step=step)
+    return SQL.text(f"joins.{form}", a=a, b=b, first=step, last=step * _KEYS, step=step)
 
 
 def spread(name: str, rows: int, form: str = "free") -> str:
     """A query on a relation of so many rows and itself, its keys spread over all of it."""
-    keys = int(printed.cell("access_paths_join", "rows", "value"))
-    return query(form, name, name, rows // keys)
+    return query(form, name, name, rows // _KEYS)
 
 
 def switch(connection: psycopg.Connection, plan: str) -> None:
     """Leave the planner only what makes it take one of the plans, and nothing in parallel."""
-    settings = {name: "off" if name in JOINS[plan].off else "on" for name in (*_MERGE, _SELF)}
+    settings = {name: "off" if name in JOINS[plan] else "on" for name in (*_MERGE, _SELF)}
     if not releases.knows(connection.info.server_version, _SELF):
         del settings[_SELF]
     set_session(connection, settings | {"max_parallel_workers_per_gather": 0})
@@ -90,9 +78,9 @@ def join_plans(bed: Testbed) -> Iterator[Row]:
     rows = bed.parameters.accounts
     ready(bed.server, rows, KEYED)
     with bed.server.connect() as connection:
-        for plan, join in JOINS.items():
+        for plan in JOINS:
             switch(connection, plan)
-            statement = query("free", KEYED, KEYED) if join.first_keys else spread(KEYED, rows)
+            statement = query("free", KEYED, KEYED) if plan == EARLY else spread(KEYED, rows)
             yield {"plan": plan, **described(plans.explain(connection, statement, execute=True))}
 
 
@@ -108,8 +96,8 @@ def join_growth(bed: Testbed) -> Iterator[Row]:
         def measure(block: Block, plan: str, parts: int, rows: int) -> dict[str, float]:
             switch(connection, plan)
             statement = spread(f"joined_{rows}", rows)
-            once = lambda: timed(connection, statement)
-            seconds = repeated(once, bed.parameters.milliseconds / 5)
+            milliseconds = bed.parameters.milliseconds / 5
+            seconds = repeated(lambda: timed(connection, statement), milliseconds)
             accesses = plans.explain(connection, statement, execute=True).page_accesses
             return {"seconds": seconds, "pages": accesses}
 

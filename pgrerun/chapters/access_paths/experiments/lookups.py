@@ -18,7 +18,7 @@ from pgrerun.chapters.access_paths.accounts import (
     pool_pages,
 )
 from pgrerun.lab.instruments import PAGE, counters, pgbench
-from pgrerun.lab.server import Server, seed_random
+from pgrerun.lab.server import seed_random
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -55,8 +55,19 @@ def lookups(bed: Testbed) -> Iterator[Row]:
         relation = RELATIONS[index]
         with servers[memory].connect() as connection:
             before = _read(connection, relation)
-            done = _run(bed, servers[memory], relation, block.seed)
-            _await_end(connection)
+            done = pgbench.run(
+                servers[memory],
+                SQL.script(f"lookup_{relation}"),
+                clients=given.clients,
+                jobs=min(2, given.clients),
+                transactions=max(1, given.lookups // given.clients),
+                variables={"rows": given.accounts},
+                seed=block.seed,
+                protocol="prepared",
+            )
+            # until pgbench's sessions have left, and so have reported what they read
+            while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
+                time.sleep(0.001)
             after = _read(connection, relation)
         heap, index_, waited = (now - earlier for now, earlier in zip(after, before))
         return {
@@ -75,20 +86,6 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     )
 
 
-def _run(bed: Testbed, server: Server, relation: str, seed: int) -> pgbench.PgbenchResult:
-    given = bed.parameters
-    return pgbench.run(
-        server,
-        SQL.script(f"lookup_{relation}"),
-        clients=given.clients,
-        jobs=min(2, given.clients),
-        transactions=max(1, given.lookups // given.clients),
-        variables={"rows": given.accounts},
-        seed=seed,
-        protocol="prepared",
-    )
-
-
 def _look_up(
     connection: psycopg.Connection, relation: str, rows: int, lookups: int, seed: int
 ) -> None:
@@ -96,12 +93,6 @@ def _look_up(
     seed_random(connection, seed)
     allow_only(connection, "indexonlyscan")
     SQL.run(connection, "scans.look_up", relation=relation, rows=rows, lookups=lookups)
-
-
-def _await_end(connection: psycopg.Connection) -> None:
-    """Wait until pgbench's sessions have left, and so have reported what they read."""
-    while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
-        time.sleep(0.001)
 
 
 def _read(connection: psycopg.Connection, relation: str) -> tuple[int, int, float]:

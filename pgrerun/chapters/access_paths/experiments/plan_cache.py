@@ -4,7 +4,6 @@ should and doesn't.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import psycopg
 
@@ -19,25 +18,18 @@ ONE_IN = 1000  # rows is rare
 BEFORE, CALLS = 6, 6  # executions before those that count, and those at least
 
 
-@dataclass(frozen=True)
-class Cached:
-    """A variant: the setting plan_cache_mode, and the value that is asked for beforehand."""
-
-    mode: str
-    before: int = RARE
-
-
 AUTO, CUSTOM, GENERIC, LURED = (
     "auto, rare values",
     "always planned anew",
     "one plan for all",
     "auto, common first",
 )
+# By variant the setting plan_cache_mode, and the value that is asked for beforehand.
 VARIANTS = {
-    AUTO: Cached("auto"),
-    CUSTOM: Cached("force_custom_plan"),
-    GENERIC: Cached("force_generic_plan"),
-    LURED: Cached("auto", before=COMMON),
+    AUTO: ("auto", RARE),
+    CUSTOM: ("force_custom_plan", RARE),
+    GENERIC: ("force_generic_plan", RARE),
+    LURED: ("auto", COMMON),
 }
 
 
@@ -80,11 +72,11 @@ def open_session(connection: psycopg.Connection, rows: int) -> None:
 
 def prepare(connection: psycopg.Connection, name: str) -> None:
     """Prepare the query anew and execute it, as the variant says."""
-    variant = VARIANTS[name]
-    set_session(connection, {"plan_cache_mode": variant.mode})
+    mode, before = VARIANTS[name]
+    set_session(connection, {"plan_cache_mode": mode})
     SQL.run(connection, "plan_cache.prepare")
     for _ in range(BEFORE):
-        SQL.run(connection, "plan_cache.execute", state=variant.before)
+        SQL.run(connection, "plan_cache.execute", state=before)
 
 
 def ask(connection: psycopg.Connection, expected: int) -> float:
@@ -104,12 +96,12 @@ def choices(bed: Testbed) -> Iterator[Row]:
             prepare(connection, name)
             ask(connection, rows // ONE_IN)
             [(custom, generic)] = SQL.run(connection, "plan_cache.plans_made").fetchall()
-            query = SQL.text("plan_cache.execute", state=RARE)
-            plan = plans.explain(connection, query, execute=True)
-            yield {
-                "variant": name,
-                "custom": custom,
-                "generic": generic,
-                "shape": plan.shape().replace(" using ", " by "),
-                "pages": plan.page_accesses,
-            }
+            made = {"variant": name, "custom": custom, "generic": generic}
+            yield made | plan_of_rare(connection)
+
+
+def plan_of_rare(connection: psycopg.Connection) -> Row:
+    """The plan by which the rare value is found, and the pages that it accesses."""
+    query = SQL.text("plan_cache.execute", state=RARE)
+    plan = plans.explain(connection, query, execute=True)
+    return {"shape": plan.shape().replace(" using ", " by "), "pages": plan.page_accesses}

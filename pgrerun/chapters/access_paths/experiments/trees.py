@@ -1,6 +1,6 @@
 """GiST, SP-GiST and B-trees: what it takes to build one, and how good what was built is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import psycopg
 
@@ -40,12 +40,8 @@ def points(bed: Testbed) -> Iterator[Row]:
         copy_without_sort_support(connection, "gist", "point_ops", "points_unsorted")
         build(connection, "points", "trees.points", objects=bed.parameters.objects)
         queries = [SQL.text("trees.search_box", number=number) for number in range(SEARCHES)]
-
-        def measure(block: Block, index: str) -> dict[str, float]:
-            milliseconds = bed.parameters.milliseconds / 5
-            return _built(connection, SQL.text(POINT_INDEXES[index]), queries, milliseconds)
-
-        yield from bed.compare(measure, {"index": list(POINT_INDEXES)}, pairs=bed.fewer_pairs)
+        milliseconds, pairs = bed.parameters.milliseconds / 5, bed.fewer_pairs
+        yield from _built(bed, connection, POINT_INDEXES, queries, milliseconds, pairs)
 
 
 @experiment(units=UNITS)
@@ -61,12 +57,7 @@ def texts_of(bed: Testbed, server: Server) -> Iterator[Row]:
             connection, "pages", "trees.addresses", relation="pages", objects=bed.parameters.objects
         )
         queries = [_search_prefix("pages", number) for number in range(SEARCHES)]
-
-        def measure(block: Block, index: str) -> dict[str, float]:
-            create = SQL.text(TEXT_INDEXES[index], relation="pages")
-            return _built(connection, create, queries, bed.parameters.milliseconds)
-
-        yield from bed.compare(measure, {"index": list(TEXT_INDEXES)})
+        yield from _built(bed, connection, TEXT_INDEXES, queries, bed.parameters.milliseconds)
 
 
 @experiment(units={"instructions": "instructions"}, needs=["restart"])
@@ -96,20 +87,29 @@ def _search_prefix(relation: str, number: int) -> str:
 
 
 def _built(
-    connection: psycopg.Connection, create: str, queries: list[str], milliseconds: float
-) -> dict[str, float]:
-    """Build an index, count the pages of all searches, and time them for so long."""
-    SQL.run(connection, "trees.drop_index")
-    seconds = timed(connection, create)
-    allow_only(connection, "indexonlyscan")
-    executed = [plans.explain(connection, query, execute=True) for query in queries]
-    once = lambda: sum(timed(connection, query) for query in queries) / len(queries)
-    return {
-        "build": seconds,
-        "pages": sizes.pages(connection, "searched"),
-        "search": repeated(once, milliseconds),
-        "accesses": sum(plan.page_accesses for plan in executed) / len(queries),
-    }
+    bed: Testbed,
+    connection: psycopg.Connection,
+    indexes: Mapping[str, str],
+    queries: list[str],
+    milliseconds: float,
+    pairs: int = 0,
+) -> Iterator[Row]:
+    """Build each index, count the pages of all searches, and time them for so long."""
+
+    def measure(block: Block, index: str) -> dict[str, float]:
+        SQL.run(connection, "trees.drop_index")
+        seconds = timed(connection, SQL.text(indexes[index], relation="pages"))
+        allow_only(connection, "indexonlyscan")
+        executed = [plans.explain(connection, query, execute=True) for query in queries]
+        once = lambda: sum(timed(connection, query) for query in queries) / len(queries)
+        return {
+            "build": seconds,
+            "pages": sizes.pages(connection, "searched"),
+            "search": repeated(once, milliseconds),
+            "accesses": sum(plan.page_accesses for plan in executed) / len(queries),
+        }
+
+    yield from bed.compare(measure, {"index": list(indexes)}, pairs=pairs)
 
 
 # ---- B-trees

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 
-from pgrerun.chapters.explorations import relations
-from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages, keyed, pairs
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
@@ -72,7 +71,7 @@ def cluster(bed: Testbed, pool: float) -> Cluster:
 
 def _load(server: Cluster, tuples: int) -> None:
     for order, relation in enumerate((READ, UPDATED), 1):
-        relations.keyed(server, relation, tuples, order)
+        keyed(server, relation, tuples, order)
 
 
 def settle(connection: psycopg.Connection) -> None:
@@ -108,7 +107,7 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
         measure,
         [*variants, {"pool": EQUAL, "before": AGAIN}],
         prepare=lambda block, pool, before: prepare(servers[pool], before),
-        pairs=relations.pairs(bed),
+        pairs=pairs(bed),
         warmup=0,  # each is vacuumed first
         tuples=bed.parameters.tuples,
     )
@@ -167,7 +166,7 @@ def reads_on_slow_disk(bed: Testbed) -> Iterator[Row]:
         measure,
         {"pool": list(SHARES), "before": [CLEAN, DIRTY]},
         prepare=lambda block, pool, before: prepare(on_disk[pool][0], before),
-        pairs=relations.pairs(bed, statistics.ENOUGH),
+        pairs=pairs(bed, statistics.ENOUGH),
         warmup=0,
         tuples=tuples,
     )
@@ -191,7 +190,7 @@ def reader_pages(bed: Testbed) -> Iterator[Row]:
     for pool in SHARES:
         yield from counted_reads(bed, pool, READ, ())
     server = cluster(bed, EQUAL)
-    relations.keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
+    keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
     with server.connect() as connection:
         for other in OTHERS:
             if not loading.is_ours(connection, other):
@@ -213,9 +212,13 @@ def counted_reads(
             for other in displacing:
                 SQL.run(connection, "buffer_pool.scan", relation=other)
             prepare(connection, before)
-            row: Row = {"pool": pool, "ring": relation == READ, "before": before}
-            row["dirty_before"] = dirty_pages(probe)
-            row |= reads(connection, relation)
+            row: Row = {
+                "pool": pool,
+                "ring": relation == READ,
+                "before": before,
+                "dirty_before": dirty_pages(probe),
+                **reads(connection, relation),
+            }
             [kept] = look(probe, "buffer_pool.pages_left")
             yield row | {"dirty_after": dirty_pages(probe), "kept": kept}
 
@@ -302,10 +305,15 @@ def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
                     if event.endswith("checkpoint"):
                         SQL.run(connection, "buffer_pool.checkpoint")
                     time.sleep(seconds)
-                    row: Row = {"round": number, "bgwriter": bgwriter, "event": event}
-                    row |= {"seconds": seconds, "tuples": bed.parameters.tuples}
-                    row["dirty"] = dirty_pages(probe)
-                    row["reader"] = reads(connection, READ)["written"]
+                    row: Row = {
+                        "round": number,
+                        "bgwriter": bgwriter,
+                        "event": event,
+                        "seconds": seconds,
+                        "tuples": bed.parameters.tuples,
+                        "dirty": dirty_pages(probe),
+                        "reader": reads(connection, READ)["written"],
+                    }
             yield row | _written(delta)
 
 

@@ -9,9 +9,8 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
-from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.experiments import buffer_pool, planner
-from pgrerun.chapters.explorations.relations import LARGE, SMALL, SQL, name
+from pgrerun.chapters.explorations.relations import LARGE, SMALL, SQL, keyed, name
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import Cluster, Programs, fetched, releases
@@ -94,7 +93,7 @@ def speed_by_release(bed: Testbed) -> Iterator[Row]:
             options = ("--no-data-checksums",) if programs.major >= 18 else ()
             server = stack.enter_context(Cluster(programs, SETTINGS, initdb=options))
             for tuples in (SMALL, LARGE):
-                relations.keyed(server, name(tuples), tuples)
+                keyed(server, name(tuples), tuples)
             servers[release] = server
 
         def measure(

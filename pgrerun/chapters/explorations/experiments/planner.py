@@ -11,16 +11,21 @@ from itertools import product
 
 import psycopg
 
-from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.relations import (
     LARGE,
     NEVER_VACUUMED,
+    ONE_PROCESS,
     SMALL,
     SQL,
     THIRD,
     Settings,
+    connected,
     explained,
+    milliseconds,
     name,
+    pairs,
+    sizes,
+    workers,
 )
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases
@@ -75,7 +80,7 @@ def _shape(plan: plans.Plan) -> str:
 @experiment(units={"plan": "text"})
 def grouping_plans(bed: Testbed) -> Iterator[Row]:
     """The plan that the planner picks for the unique attribute, by work_mem and state."""
-    with relations.connected(bed) as connection:
+    with connected(bed) as connection:
         for state, work_mem_kb in product(STATES, GRID):
             plan = _grouping(connection, UNIQUE, PICKED, work_mem_kb, state)
             yield {"state": state, "work_mem_kb": work_mem_kb, "plan": _shape(plan)}
@@ -85,12 +90,15 @@ def grouping_plans(bed: Testbed) -> Iterator[Row]:
 def heap_fetches(bed: Testbed) -> Iterator[Row]:
     """The index-only scan before and after VACUUM. CannotMeasure before releases have one."""
     releases.require_settings(bed.server.version, ["enable_indexonlyscan"])
-    with relations.connected(bed) as connection:
+    with connected(bed) as connection:
         for state in (NEW, VACUUMED):
             plan = _grouping(connection, UNIQUE, ORDERED, WORK_MEM[1], state, execute=True)
             [scan] = plan.find("Index Only Scan")
-            fetched = scan.properties["Heap Fetches"]
-            yield {"state": state, "heap_fetches": fetched, "pages": scan.page_accesses}
+            yield {
+                "state": state,
+                "heap_fetches": scan.properties["Heap Fetches"],
+                "pages": scan.page_accesses,
+            }
 
 
 HASHING = {
@@ -122,7 +130,7 @@ def _hashing(connection: psycopg.Connection, attribute: str, plan: str, work_mem
 def hash_spills(bed: Testbed) -> Iterator[Row]:
     """What forced hashing by the unique attribute does with little memory and with much."""
     releases.require(bed.server.version, "hash aggregation that spills")
-    with relations.connected(bed) as connection:
+    with connected(bed) as connection:
         for work_mem_kb in GRID:
             yield _hashing(connection, UNIQUE, HASHED, work_mem_kb)
 
@@ -130,7 +138,7 @@ def hash_spills(bed: Testbed) -> Iterator[Row]:
 @experiment(units=HASHING)
 def twenty_groups(bed: Testbed) -> Iterator[Row]:
     """The grouping by twenty values with each of the slides' work_mem."""
-    with relations.connected(bed) as connection:
+    with connected(bed) as connection:
         for work_mem_kb in WORK_MEM:
             yield _hashing(connection, TWENTY, PICKED, work_mem_kb)
 
@@ -142,7 +150,7 @@ def grouping_times(bed: Testbed) -> Iterator[Row]:
     `picked` says of each whether the planner takes this plan with so much memory by itself. Where
     it takes neither of the two, its own is timed as well.
     """
-    with relations.connected(bed) as connection:
+    with connected(bed) as connection:
         variants: list[Row] = []
         for work_mem_kb in WORK_MEM:
             shape = _shape(_grouping(connection, UNIQUE, PICKED, work_mem_kb))
@@ -162,10 +170,10 @@ def grouping_times(bed: Testbed) -> Iterator[Row]:
             )
             drop = lambda: SQL.run(connection, "grouping.drop_the_groups")
             seconds = bed.parameters.seconds
-            time = relations.milliseconds(connection, statement, settings, seconds, drop)
+            time = milliseconds(connection, statement, settings, seconds, drop)
             return {"time": time}
 
-        yield from bed.compare(measure, variants, pairs=relations.pairs(bed), warmup=0)
+        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0)
 
 
 # ---- joins
@@ -205,12 +213,12 @@ def join_plans(bed: Testbed) -> Iterator[Row]:
     Over the sizes of the slides' pair, of one where both joins cost about the same, and of each of
     the size-up's relations with one of the slides'; over the attributes of `PAIRS`.
     """
-    pairs = [(SMALL, LARGE), (THIRD, SMALL)]
-    pairs += [(min(t, LARGE), max(t, LARGE)) for t in relations.sizes(bed) if t != LARGE]
+    joined = [(SMALL, LARGE), (THIRD, SMALL)]
+    joined += [(min(t, LARGE), max(t, LARGE)) for t in sizes(bed) if t != LARGE]
     known = releases.knows(bed.server.version, "hash_mem_multiplier")
     multipliers = MULTIPLIERS if known else MULTIPLIERS[:1]
-    combinations = product(dict.fromkeys(pairs), PAIRS, multipliers, JOIN_GRID)
-    with relations.connected(bed, THIRD, LARGE, *relations.sizes(bed)) as connection:
+    combinations = product(dict.fromkeys(joined), PAIRS, multipliers, JOIN_GRID)
+    with connected(bed, THIRD, LARGE, *sizes(bed)) as connection:
         for (small, large), attributes, multiplier, work_mem_kb in combinations:
             own: Settings = {"enable_parallel_hash": "off", "work_mem": f"{work_mem_kb}kB"}
             own = {**own, "hash_mem_multiplier": multiplier} if known else own
@@ -247,8 +255,8 @@ def join_batches(bed: Testbed) -> Iterator[Row]:
     use the memory of all.
     """
     query = join(THIRD, THIRD, PAIRS[0], "counted_join")
-    alone = {"enable_parallel_hash": "off", **relations.ONE_PROCESS}
-    with relations.connected(bed, THIRD) as connection:
+    alone = {"enable_parallel_hash": "off", **ONE_PROCESS}
+    with connected(bed, THIRD) as connection:
         for work_mem_kb, parallel in product((256, 1024, 2048, 4096, 8192), (False, True)):
             own = {"enable_parallel_hash": "on"} if parallel else alone
             settings = {**_EAGER, **own, "work_mem": f"{work_mem_kb}kB"}
@@ -257,7 +265,7 @@ def join_batches(bed: Testbed) -> Iterator[Row]:
             yield {
                 "work_mem_kb": work_mem_kb,
                 "parallel_hash": parallel,
-                "workers": relations.workers(plan, "Launched"),
+                "workers": workers(plan, "Launched"),
                 "batches": hashed.properties["Hash Batches"],
                 "memory_kb": hashed.properties["Peak Memory Usage"],
                 "temp_written": (plan.buffers or {})["temp_written"],

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 
 import psycopg
 
-from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.relations import (
     LARGE,
     ONE_PROCESS,
     SMALL,
     SQL,
+    connected,
     explained,
     heap_pages,
+    keyed,
     milliseconds,
     name,
     pairs,
@@ -47,7 +48,7 @@ def point_plans(bed: Testbed) -> Iterator[Row]:
     """
     smallest, *_, largest = sizes(bed)
     chosen = sorted({smallest, SMALL, LARGE, largest})
-    with relations.connected(bed, *chosen) as connection:
+    with connected(bed, *chosen) as connection:
         for attribute in (INDEXED, NOT_INDEXED):
             for tuples in chosen:
                 query = statement(tuples, attribute)
@@ -64,12 +65,15 @@ def point_plans(bed: Testbed) -> Iterator[Row]:
 def planned_workers(bed: Testbed) -> Iterator[Row]:
     """Workers for a scan of miltup, by the two settings that limit them."""
     query = statement(LARGE, NOT_INDEXED)
-    with relations.connected(bed, LARGE) as connection:
+    with connected(bed, LARGE) as connection:
         for most, per_gather in ((8, 2), (1, 2), (0, 2), (8, 1), (8, 0)):
             limits = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
             plan = explained(connection, query, limits, execute=True)
-            found = {"planned": workers(plan, "Planned"), "launched": workers(plan, "Launched")}
-            yield {**limits, **found}
+            yield {
+                **limits,
+                "planned": workers(plan, "Planned"),
+                "launched": workers(plan, "Launched"),
+            }
 
 
 # ---- time
@@ -83,7 +87,7 @@ def point_times(bed: Testbed) -> Iterator[Row]:
     waits for.
     """
     seconds = bed.parameters.seconds
-    with relations.connected(bed, *sizes(bed)) as connection:
+    with connected(bed, *sizes(bed)) as connection:
 
         def measure(block: Block, query: str, tuples: int) -> dict[str, float]:
             if query == "lookup":
@@ -116,7 +120,7 @@ def planning(bed: Testbed) -> Iterator[Row]:
     """
     releases.require(bed.server.version, "EXPLAIN that times planning")
     query = statement(SMALL, INDEXED)
-    with relations.connected(bed):
+    with connected(bed):
         pass
 
     def measure(block: Block, number: int) -> dict[str, float]:
@@ -143,7 +147,7 @@ def cold(bed: Testbed) -> Iterator[Row]:
     one of a hundredth. From memory a scan is repeated, as it may take milliseconds.
     """
     smallest, *_, largest = sizes(bed)
-    with relations.connected(bed, smallest, largest):
+    with connected(bed, smallest, largest):
         pass
     server = bed.cluster()
 
@@ -168,12 +172,6 @@ def cold(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(measure, [{}], pairs=pairs(bed, RESTARTS), warmup=0, **tuples)
 
 
-def printed_rate() -> float:
-    """Pages per second at which the slides' scan of ten million tuples came from their disk."""
-    seconds = printed.cell("explorations_sizeup_averages", "average", "q4") / 1000
-    return heap_pages(10_000_000) / seconds
-
-
 @experiment(units={"time": "ms", "waiting": "share"}, needs=["restart"])
 def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
     """A scan of a large relation from a disk of the slides' rate, and of a hundredth from memory.
@@ -188,8 +186,10 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
         shared_buffers=f"{8 * pages}kB", **bed.programs.synchronous_io
     )
     for tuples in (small, large):
-        relations.keyed(server, name(tuples), tuples, logged=False)
-    page = 1 / printed_rate()
+        keyed(server, name(tuples), tuples, logged=False)
+    # as the slides' scan of ten million tuples came from their disk
+    seconds = printed.cell("explorations_sizeup_averages", "average", "q4") / 1000
+    page = Disk(1 / (heap_pages(10_000_000) / seconds))
 
     def measure(block: Block, tuples: int) -> dict[str, float]:
         scan = statement(tuples, NOT_INDEXED)
@@ -200,7 +200,7 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 milliseconds(connection, scan, {})  # into the pool
                 seconds = bed.parameters.seconds
                 return {"time": milliseconds(connection, scan, {}, seconds), "waiting": 0}
-            with disk.serving(Disk(page)) as stretch:
+            with disk.serving(page) as stretch:
                 time = milliseconds(connection, scan, {})
         return {"time": time, "waiting": 1000 * stretch.counts().reads.busy / time}
 

@@ -15,7 +15,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import clock, instructions, plans
 from pgrerun.lab.relations import Parts, loading
 from pgrerun.lab.relations.duck import in_memory
-from pgrerun.lab.server import Cluster, Programs, Server, installed, set_session
+from pgrerun.lab.server import Cluster, Server, installed, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 PLANNED = {"at run time": "force_custom_plan", "ahead": "force_generic_plan"}
@@ -31,8 +31,7 @@ def plans_by_constant(bed: Testbed) -> Iterator[Row]:
     """The plan of a command for a rare and a frequent constant, known when it is planned or not."""
     with bed.server.connect() as connection:
         with connection.transaction():
-            create = SQL.text("compilation.skewed")
-            loading.replace(connection, "skewed_parts", create)
+            loading.replace(connection, "skewed_parts", SQL.text("compilation.skewed"))
             SQL.run(connection, "compilation.fill_skewed")
         connection.execute("VACUUM (FREEZE, ANALYZE) skewed_parts")
         SQL.run(connection, "compilation.by_color")
@@ -56,8 +55,7 @@ def plans_by_growth(bed: Testbed) -> Iterator[Row]:
     for planned, mode in PLANNED.items():
         with bed.server.connect() as connection:
             with connection.transaction():
-                create = SQL.text("compilation.growing")
-                loading.replace(connection, "growing_parts", create)
+                loading.replace(connection, "growing_parts", SQL.text("compilation.growing"))
                 SQL.run(connection, "compilation.fill_growing")
             connection.execute("ANALYZE growing_parts")
             set_session(connection, {"plan_cache_mode": mode})
@@ -148,33 +146,23 @@ IN_LINE = {"jit_inline_above_cost": -1, "jit_tuple_deforming": False}
 COMPILED = [("d", 1), ("d", 210), ("d", 3360), *JOINS]
 
 
-def stand_in(bed: Testbed) -> Programs | None:
-    """The installed release that JIT is measured on because the one under test has no LLVM.
-
-    None if that has it, or is borrowed. CannotMeasure if no release with LLVM is installed.
-    """
-    if bed.borrowed or bed.programs.jit:
-        return None
-    candidates = [programs for programs in installed() if programs.jit]
-    if not candidates:
-        raise CannotMeasure(
-            "jit",
-            "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
-            " installed beside it (on Debian: apt install postgresql)",
-        )
-    return max(candidates, key=lambda programs: programs.major)
-
-
 def _with_jit(bed: Testbed) -> tuple[Server, str]:
     """A server whose release brings LLVM with the benchmark's relations, and its version.
 
     The borrowed one, the one under test, or one installed. CannotMeasure if there is none.
     """
-    if other := stand_in(bed):
-        server: Server = bed.release(other)
-    else:
-        bed.server.require("jit")  # a borrowed one may lack it; its settings are the session's
+    if bed.borrowed or bed.programs.jit:
         server = bed.server
+        server.require("jit")  # a borrowed one may lack it; its settings are the session's
+    else:
+        candidates = [programs for programs in installed() if programs.jit]
+        if not candidates:
+            raise CannotMeasure(
+                "jit",
+                "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
+                " installed beside it (on Debian: apt install postgresql)",
+            )
+        server = bed.release(max(candidates, key=lambda programs: programs.major))
     load_benchmark(server)
     load(bed, server)
     return server, server.version_text
@@ -257,5 +245,7 @@ def dispatch(bed: Testbed, tuples: int = 2000) -> Iterator[Row]:
             unreported={"first"},
         )
     for row in found.to_dict("records"):
-        counts = {name: int(row[name]) / tuples for name in instructions.THREADED[1:]}
-        yield {"query": row["group"]} | counts
+        yield {
+            "query": row["group"],
+            **{name: int(row[name]) / tuples for name in instructions.THREADED[1:]},
+        }

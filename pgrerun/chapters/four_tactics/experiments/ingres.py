@@ -14,17 +14,17 @@ from pgrerun.lab.university_ingres import UNITS, Command, UniversityIngres
 ATTRIBUTES = {"pnum": "i2", "pname": "c20", "color": "c8", "weight": "i2", "qoh": "i2"}
 WIDE = ATTRIBUTES | {"filler": "c166"}
 SIZES = (1, 210, 3360)
+# Sizes whose differences are what a tuple costs.
 SLOPES = (1120, 2240, 3360)
-"""Sizes whose differences are what a tuple costs."""
+# The benchmark's queries by their letter, as printed, without their declarations.
 QUERIES = {
     query.label: " ".join(
         query.text.replace("range of p is PARTS", "").replace("range of q is PARTS", "").split()
     )
     for query in figures.queries("1981")
 }
-"""The benchmark's queries by their letter, as printed, without their declarations."""
+# Queries on the heaps, and on the keyed relation.
 SCANS, KEYED = "bcd", "efghi"
-"""Queries on the heaps, and on the keyed relation."""
 # Scans that differ in one thing each: how much is asked of a tuple, and how much is printed.
 MORE_SCANS = {
     "one qualification": "retrieve (p.pnum) where p.pnum < 4",
@@ -36,14 +36,14 @@ FIGURE_1 = {
     "integers beside a float": "13 + e.salary = 100",
     "floats alone": "13.0 + e.salary = 100.0",
 }
+# As many as section 2.1 has tuples checked against Figure 1.
 EMPLOYEES = 1000
-"""As many as section 2.1 has tuples checked against Figure 1."""
 # one join, by the relation that its restriction leaves few tuples of: in either order
 JOINED = ("parts", "stock")
 JOIN = "retrieve (p.pname, s.pname) where p.pnum = s.pnum and p.qoh < {} and s.qoh < {}"
+# What qoh is less than: three tuples of JOINED_TUPLES, or three quarters.
 FEW = 1
 MANY = 150
-"""What qoh is less than: three tuples of JOINED_TUPLES, or three quarters."""
 JOINED_TUPLES = 600
 # A hashed relation's pages are filled by half, which is what INGRES does of its own, or as the ISAM
 # one's: of that alone is the fill printed, by its number of pages.

@@ -48,9 +48,13 @@ def profile(bed: Testbed) -> Iterator[Row]:
         cluster.start()
     for number, (query, tuples, how) in enumerate(counted, start=len(first)):
         for row in found[found["statement"] == number].to_dict("records"):
-            counts = {name: int(row[name]) for name in ("inclusive", "exclusive", "calls")}
-            factors = {"query": query, "tuples": tuples, "how": how, "function": row["function"]}
-            yield factors | counts
+            yield {
+                "query": query,
+                "tuples": tuples,
+                "how": how,
+                "function": row["function"],
+                **{name: int(row[name]) for name in ("inclusive", "exclusive", "calls")},
+            }
 
 
 def _line(name: str, **values: str) -> str:

@@ -8,8 +8,8 @@ from pgrerun.lab.testbed import Testbed
 SQL = sql_folder(__file__)
 SERIAL = {"max_parallel_workers_per_gather": 0}
 COMMANDS = {name: SQL.text(f"commands.{name}") for name in ("short", "long")}
+# Queries on the relation with a key.
 KEYED = "efghi"
-"""Queries on the relation with a key."""
 BRIEF = [("a", 0), ("b", 1), ("c", 1), ("d", 1)]
 SCANS = [("b", 3360), ("c", 3360), ("d", 3360)]
 JOINS = [("f", 3360), ("g", 3360), ("h", 3360), ("i", 3360)]

@@ -2,12 +2,12 @@
 tracks.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.models import head_travel, read_ahead
+from pgrerun.lab.models.replacement import LRU
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.lab.university_ingres import CATALOGS
 from pgrerun.record import printed
@@ -16,11 +16,11 @@ UNIX, TRACKS = "UNIX", "tracks"
 BUFFERS = 128  # pages of 512 bytes that UNIX keeps: 64 kB
 TRACK = 32  # pages: 16 kB, as in 4.1; FS-INGRES keeps as many bytes as UNIX, four tracks
 TURN = 1 / 60  # s; a disk of 1981 turned 3600 times a minute, and a track is one turn
+# By the printed times of which commands on UNIX the time of a request is set.
 CALIBRATION = {"query e": "e", "the joins": "fghi", "the scans": "bcd"}
-"""By the printed times of which commands on UNIX the time of a request is set."""
 CACHES = (16, 32, 64, BUFFERS, 256)  # pages of 512 bytes
+# Of an RM03, a disk of the VAX whose tracks are those of 4.1, and tracks of a cylinder.
 CYLINDERS, CYLINDER = 823, 5
-"""Of an RM03, a disk of the VAX whose tracks are those of 4.1, and tracks of a cylinder."""
 PLACES = {"at the edge": 0, "in the middle": CYLINDERS / 2, "anywhere": None}
 MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
 
@@ -51,10 +51,8 @@ def disk_of_1981(bed: Testbed) -> Iterator[Row]:
     together. A track takes a turn of the disk more. `asked` are requests to the kernel, `requests`
     those that reach the disk. Goes on from `ingres_requests`.
     """
-    rows = bed.rows_of("ingres_requests")
-    found = requested(row for row in rows if row["tuples"] == 3360)
-    if "e" not in found:
-        raise _lacking()
+    commands = _commands(bed).items()
+    found = requested(row for (_, tuples), asked in commands if tuples == 3360 for row in asked)
     for calibration, queries in CALIBRATION.items():
         seek = seek_time(found, queries)
         for query, by in found.items():
@@ -84,10 +82,7 @@ def unix_cache(bed: Testbed) -> Iterator[Row]:
     that INGRES asks the kernel for, of catalogs, relations and what it makes meanwhile; `requests`
     those that reach the disk. Goes on from `ingres_requests`.
     """
-    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
-    if ("e", 3360) not in commands:
-        raise _lacking()
-    for (query, tuples), asked in commands.items():
+    for (query, tuples), asked in _commands(bed).items():
         for buffers in CACHES:
             found = _missed(asked, 1, buffers)
             yield {
@@ -110,10 +105,7 @@ def catalogs_placed(bed: Testbed) -> Iterator[Row]:
     and other files, and the `travel` in all. Other files lie anywhere alike, each in one piece. The
     head begins where the same command left it before. Goes on from `ingres_requests`.
     """
-    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
-    if ("e", 3360) not in commands:
-        raise _lacking()
-    for (query, tuples), asked in commands.items():
+    for (query, tuples), asked in _commands(bed).items():
         trace = _missed(asked, TRACK, BUFFERS // TRACK).trace
         way = [(request.file, request.first // CYLINDER) for request in trace]
         inside = [file in CATALOGS for file, _ in way]
@@ -130,10 +122,14 @@ def catalogs_placed(bed: Testbed) -> Iterator[Row]:
             }
 
 
-def _lacking() -> CannotMeasure:
-    return CannotMeasure(
-        "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
-    )
+def _commands(bed: Testbed) -> dict[tuple[Any, ...], list[Row]]:
+    """What `ingres_requests` kept, by query and tuples. CannotMeasure unless all queries ran."""
+    commands = _by(bed.rows_of("ingres_requests"), "query", "tuples")
+    if ("e", 3360) not in commands:
+        raise CannotMeasure(
+            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
+        )
+    return commands
 
 
 def _by(rows: Iterable[Row], *factors: str) -> dict[tuple[Any, ...], list[Row]]:
@@ -158,18 +154,14 @@ def requested(rows: Iterable[Row]) -> dict[str, dict[str, Requests]]:
 
 def _missed(asked: list[Row], pages: int, kept: int) -> Requests:
     """Requests for so many pages that the most recent `kept` ones don't answer."""
-    cache: OrderedDict[tuple[str, int], None] = OrderedDict()
-    trace, touched = [], 0
+    cache, trace, touched = LRU(kept), [], 0
     for row in asked:
         key = row["relation"], row["page"] // pages
         if not row["writes"]:
-            if key not in cache:
+            if not cache.kept([key]):
                 trace.append(Request(touched, *key, pages))
             touched += 1
-        cache[key] = None
-        cache.move_to_end(key)
-        if len(cache) > kept:
-            cache.popitem(last=False)
+        cache.use(key)
     return Requests(trace, touched)
 
 

@@ -17,9 +17,7 @@ from pgrerun.chapters.hot.variants import (
     run_script,
     updates,
 )
-from pgrerun.lab.instruments import counters, pgbench
-from pgrerun.lab.instruments.sessions import snapshot
-from pgrerun.lab.instruments.sizes import pages_of
+from pgrerun.lab.instruments import counters, pgbench, sessions, sizes
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, Programs, builds, fetched, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
@@ -87,9 +85,9 @@ def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
 
         def measure(block: Block, server: str) -> dict[str, float]:
             with cluster.connect() as connection:
-                before = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
+                before = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
                 _reduced(cluster, ours, block.seed)
-                after = pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
+                after = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
                 vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
             return {"before": before, "after": after, "vacuumed": float(vacuumed)}
 
@@ -259,12 +257,12 @@ def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: in
     ours = Pgbench(scale, accounts, prefix="")
     with Cluster(programs, _settings(scale)) as server:
         ours.load(server, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
-        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+        with server.connect() as connection, sessions.snapshot(server, is_unpruned(variant)):
             if ddl := INDEXES[variant]:
                 SQL.run(connection, ddl)
-            before = pages_of(connection, ACCOUNTS)
+            before = sizes.pages_of(connection, ACCOUNTS)
             done = _reduced(server, ours, bed.parameters.seed)
-            after = pages_of(connection, ACCOUNTS)
+            after = sizes.pages_of(connection, ACCOUNTS)
             counted = counters.counts_each(connection, *ACCOUNTS)
             vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
         for relation in ACCOUNTS:

@@ -19,20 +19,21 @@ from pgrerun.chapters.hot.variants import (
     NO_HOT,
     REDUCED,
     SCALE_FACTOR,
+    SMALL_TABLES,
     SQL,
     UNPRUNED,
     UPDATES,
     create,
     is_unpruned,
     load,
+    loaded,
     relations,
     run_in_server,
     run_pgbench,
     updates,
     vacuum,
 )
-from pgrerun.lab.instruments import counters, pgbench
-from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.instruments import counters, pgbench, sessions
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
@@ -46,10 +47,9 @@ SIZES = {"before": "pages", "after": "pages", "updated": "tuples", "hot_updated"
 @experiment(units=SIZES)
 def sizes(bed: Testbed) -> Iterator[Row]:
     """The reduced script by one session, as many updates per account as in the thread."""
-    server, ours = bed.server, relations(bed)
+    ours = relations(bed)
     for variant in COMPARED:
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+        with loaded(ours, bed.server, variant) as (connection, _):
             before = pages_of(connection, ACCOUNTS)
             run_in_server(connection, ours, REDUCED, updates(ours), bed.parameters.seed)
             for row in _sizes(connection, before):
@@ -75,13 +75,16 @@ def _sizes(connection: psycopg.Connection, before: dict[str, int]) -> Iterator[R
     """`SIZES` of each relation."""
     counted = counters.counts_each(connection, *before)
     for relation, after in pages_of(connection, list(before)).items():
-        row = {"relation": relation, "before": before[relation], "after": after}
-        yield row | {name: counted[relation][name] for name in ("updated", "hot_updated")}
+        yield {
+            "relation": relation,
+            "before": before[relation],
+            "after": after,
+            **{name: counted[relation][name] for name in ("updated", "hot_updated")},
+        }
 
 
 # ---- small tables
 
-SMALL = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 TOGETHER = 30  # updates of either table that commit at once
 NAPTIME = printed.cell("hot_setup", "autovacuum_naptime", "value")
 # Transactions of the thread's full script without HOT in a nap of autovacuum.
@@ -95,11 +98,9 @@ def small_tables(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[
     """Pages of branches and tellers, as many as in the thread, after the updates of a naptime."""
     ours = Pgbench(int(printed.cell("hot_setup", "scale", "value")), 1, prefix="")
     for variant in COMPARED:
-        load(ours, bed.server, variant)
-        held = is_unpruned(variant)
-        with bed.server.connect() as connection, snapshot(bed.server, held):
+        with loaded(ours, bed.server, variant) as (connection, _):
             connection.execute("SET enable_seqscan = off")
-            before = pages_of(connection, SMALL)
+            before = pages_of(connection, SMALL_TABLES)
             run_in_server(
                 connection,
                 ours,
@@ -113,7 +114,7 @@ def small_tables(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[
 
 
 @experiment(
-    units=dict.fromkeys(SMALL, "pages") | {"updated": "tuples", "hot_updated": "tuples"},
+    units=dict.fromkeys(SMALL_TABLES, "pages") | {"updated": "tuples", "hot_updated": "tuples"},
     needs=["restart"],
 )
 def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -> Iterator[Row]:
@@ -135,7 +136,7 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
 
         def measure(block: Block, server: str) -> dict[str, float]:
             with servers[server].connect() as connection:
-                before = pages_of(connection, SMALL)
+                before = pages_of(connection, SMALL_TABLES)
                 # planned for each transaction, as then: what is small to begin with grows
                 pgbench.run(
                     servers[server],
@@ -198,10 +199,8 @@ def steady(bed: Testbed) -> Iterator[Row]:
     """
     ours = relations(bed)
     for variant, vacuumed in STEADY:
-        load(ours, bed.server, variant)
         place = {"variant": variant, "vacuumed": vacuumed}
-        held = is_unpruned(variant)
-        with bed.server.connect() as connection, snapshot(bed.server, held) as old:
+        with loaded(ours, bed.server, variant) as (connection, old):
             yield place | {"updates": 0.0} | pages_of(connection, ACCOUNTS)
             done = 0
             for number, stop in enumerate(stops(bed.parameters.rounds, variant, vacuumed)):
@@ -264,9 +263,10 @@ def scattered(bed: Testbed, rounds: int = 6) -> Iterator[Row]:
 # ---- a queue
 
 QUEUES = ((HOT, False), (NO_HOT, False), (UNPRUNED, False), (HOT, True))
+JOBS = ("jobs", "jobs_pkey")
 
 
-@experiment(units=dict.fromkeys(("jobs", "jobs_pkey"), "pages"))
+@experiment(units=dict.fromkeys(JOBS, "pages"))
 def queue(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
     """A queue that is inserted into, updated twice per job, emptied and vacuumed.
 
@@ -279,7 +279,7 @@ def queue(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
     for variant, left_open in QUEUES:
         place = {"variant": variant, "transaction_left_open": left_open}
         held = is_unpruned(variant) or left_open
-        with bed.server.connect() as connection, snapshot(bed.server, held) as old:
+        with bed.server.connect() as connection, sessions.snapshot(bed.server, held) as old:
             connection.execute("SET synchronous_commit = off")
             create(connection, "jobs", "queue.jobs", False, jobs=jobs, fillfactor=FILLFACTOR)
             if variant != HOT:
@@ -291,12 +291,8 @@ def queue(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
                 if number % 2 == 0:
                     vacuum(connection, "jobs", None if left_open else old)
                 if number in moments:
-                    yield place | {"moment": moments[number]} | _queue_sizes(connection)
+                    yield place | {"moment": moments[number]} | pages_of(connection, JOBS)
             if old:
                 old.rollback()
             SQL.run(connection, "queue.cluster")
-            yield place | {"moment": "after CLUSTER"} | _queue_sizes(connection)
-
-
-def _queue_sizes(connection: psycopg.Connection) -> dict[str, int]:
-    return pages_of(connection, ["jobs", "jobs_pkey"])
+            yield place | {"moment": "after CLUSTER"} | pages_of(connection, JOBS)

@@ -10,8 +10,7 @@ import pandas as pd
 import psycopg
 
 from pgrerun.chapters.hot.variants import FILLFACTOR, SQL, create, relations
-from pgrerun.lab.instruments import counters, pages, server_load, sizes
-from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.instruments import counters, pages, server_load, sessions, sizes
 from pgrerun.lab.models.heap_growth import LINE_POINTER, PAGE, PAGE_HEADER, aligned
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import releases
@@ -202,7 +201,7 @@ def cases(bed: Testbed) -> Iterator[Row]:
         width, fillfactor = case.get("width", 84), case.get("fillfactor", 50)
         parts = ("cases_low", "cases_high") if made == "partitioned" else ("cases",)
         held = bool(case.get("snapshot"))
-        with bed.server.connect() as connection, snapshot(bed.server, held):
+        with bed.server.connect() as connection, sessions.snapshot(bed.server, held):
             releases.require(connection.info.server_version, NEWPAGE)
             create(
                 connection,

@@ -19,14 +19,13 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     create,
     load,
+    loaded,
     relations,
     run_in_server,
     run_pgbench,
     updates,
 )
-from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans, wal
-from pgrerun.lab.instruments.sessions import configured, snapshot
-from pgrerun.lab.instruments.sizes import pages_of
+from pgrerun.lab.instruments import off_cpu, pages, pgbench, plans, sessions, sizes, wal
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, Server, fetched, set_session
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
@@ -48,8 +47,7 @@ def long_transaction(bed: Testbed) -> Iterator[Row]:
     server, ours = bed.server, Pgbench(1, 1, prefix="")
     server.extension("pageinspect")
     for variant, held in ((HOT, False), (HOT, True), (UNPRUNED, True)):
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, held):
+        with loaded(ours, server, variant, held) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
             done = 0
@@ -83,8 +81,8 @@ WAITS = {
 }
 OTHERWISE = "otherwise"  # WAL, client
 BLOCKS = 36  # short ones: who waits once is soon in a queue that stays, so that runs differ a lot
+# Tuples: they fill more than the tenth of the page that the least fillfactor leaves to them.
 ON_THE_PAGE = 30
-"""Tuples: they fill more than the tenth of the page that the least fillfactor leaves to them."""
 
 
 @experiment(
@@ -122,7 +120,7 @@ def page_waits(bed: Testbed, transactions: int = 20_000) -> Iterator[Row]:
 
     variants = {"pruned": [AT_EVERY_VISIT, WITHOUT_ROOM]}
     # who waits for the disk to commit isn't at work on the page, and leaves it to others
-    with configured(server, synchronous_commit="off"):
+    with sessions.configured(server, synchronous_commit="off"):
         yield from bed.compare(
             measure,
             variants,
@@ -185,7 +183,7 @@ def _beside_a_snapshot(server: Server, mark: str = AS_MADE) -> Row:
         create(connection, "versions", "snapshots.versions")
         # not before: old releases tell of the index that a primary key makes
         connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
-        with snapshot(server) as old:
+        with sessions.snapshot(server) as old:
             marked = _marked_index(connection)
             if mark == TAKEN_AWAY:
                 SQL.run(connection, "snapshots.take_mark_away")
@@ -235,13 +233,13 @@ def rewrites(bed: Testbed) -> Iterator[Row]:
         with server.connect() as connection:
             create(connection, "versions", "snapshots.versions")
             [before] = SQL.run(connection, "snapshots.count").fetchone()
-            with snapshot(server) as old:
+            with sessions.snapshot(server) as old:
                 SQL.run(connection, "snapshots.change")
                 SQL.run(connection, f"snapshots.{command}")
                 [old_sees] = SQL.run(old, "snapshots.count").fetchone()
                 [new_sees] = SQL.run(connection, "snapshots.count").fetchone()
             heap_only = 0
-            if pages_of(connection, ["versions"])["versions"]:
+            if sizes.pages_of(connection, ["versions"])["versions"]:
                 heap_only = int(pages.linked(connection, "versions", 0)["heap_only"].sum())
             yield {
                 "command": name,
@@ -262,11 +260,11 @@ def compaction(bed: Testbed) -> Iterator[Row]:
     for name in COMPACTING:
         load(ours, server, UNPRUNED)
         with server.connect() as connection:
-            with snapshot(server):
+            with sessions.snapshot(server):
                 seed = bed.parameters.seed
                 run_in_server(connection, ours, "update_account", updates(ours), seed)
             SQL.run(connection, f"compaction.{REWRITES[name]}")
-            yield {"command": name} | pages_of(connection, ACCOUNTS)
+            yield {"command": name} | sizes.pages_of(connection, ACCOUNTS)
 
 
 @experiment(units={"loaded": "pages", **dict.fromkeys(ACCOUNTS, "pages")}, needs=["restart"])
@@ -281,7 +279,7 @@ def compaction_before_hot(bed: Testbed) -> Iterator[Row]:
         for name in COMPACTING:
             load(ours, server)
             with server.connect() as connection:
-                loaded = sum(pages_of(connection, ACCOUNTS).values())
+                loaded = sum(sizes.pages_of(connection, ACCOUNTS).values())
                 pgbench.run(
                     server,
                     SQL.script("update_account"),
@@ -290,7 +288,7 @@ def compaction_before_hot(bed: Testbed) -> Iterator[Row]:
                     seed=bed.parameters.seed,
                 )
                 SQL.run(connection, f"compaction.{REWRITES[name]}")
-                yield {"command": name, "loaded": loaded} | pages_of(connection, ACCOUNTS)
+                yield {"command": name, "loaded": loaded} | sizes.pages_of(connection, ACCOUNTS)
 
 
 # ---- the VACUUM FULL of before, on a server with HOT
@@ -330,7 +328,7 @@ def _vacuumed_full(server: Cluster, assertions: bool, many: int, beside: bool) -
         # before the updates, as who reads a page prunes it
         found["committed"] = len(_ids(connection, by_index=False))
         # a backend that fails takes the old snapshot's along
-        with suppress(psycopg.OperationalError), snapshot(server, beside):
+        with suppress(psycopg.OperationalError), sessions.snapshot(server, beside):
             for _ in range(many):
                 SQL.run(connection, "vacuum_full.update")
             set_session(connection, {"debug_assertions": "on" if assertions else "off"})

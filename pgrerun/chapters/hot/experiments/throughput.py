@@ -15,15 +15,16 @@ import psycopg
 
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
-    FILLFACTOR,
     FULL,
     HOT,
     NO_HOT,
     REDUCED,
+    SMALL_TABLES,
     SQL,
     UNPRUNED,
     is_unpruned,
     load,
+    loaded,
     relations,
     run_in_server,
     run_pgbench,
@@ -31,9 +32,7 @@ from pgrerun.chapters.hot.variants import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.instruments import counters
-from pgrerun.lab.instruments.sessions import snapshot
-from pgrerun.lab.instruments.sizes import pages_of
+from pgrerun.lab.instruments import counters, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, value
@@ -44,7 +43,6 @@ SHARE = "share of the time"
 LOAD = {"tps": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
 POOL = {"data_over_pool": "times", "pool_over_small_tables": "times"}
 UNITS = LOAD | POOL
-SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 AGAIN = "HOT, again"
 REDUCED_CLIENTS = 4  # each needs pages of the pool, more would but queue for them
 VACUUMED_IN_TIME = 20_000  # accounts of a branch: fewer, and a run is over before autovacuum comes
@@ -57,22 +55,19 @@ VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as Postg
 TIMED = {"track_io_timing": "on"}
 
 
-def pool_fraction_2007() -> float:
-    """The thread's buffer pool as a share of accounts and its index before the runs."""
-    then = printed.derived("hot_growth")["initial_hot"]
-    pool = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
-    return pool / then[[f"reduced_{name}" for name in ACCOUNTS]].sum()
-
-
 @contextmanager
 def small_pool_cluster(
     cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
 ) -> Iterator[Cluster]:
-    """A cluster with a pool of the thread's share of the data, but `at_least` so many pages."""
+    """A cluster with a pool of the thread's share of accounts and their index before the runs, but
+    `at_least` so many pages.
+    """
+    then = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
+    share = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE / then.sum()
     load(ours, cluster)
     with cluster.connect() as connection:
-        data = sum(pages_of(connection, ACCOUNTS).values())
-    pages = max(SMALLEST_POOL, at_least, round(pool_fraction_2007() * data))
+        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
+    pages = max(SMALLEST_POOL, at_least, round(share * data))
     pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
     with cluster.restarted(pool | dict(settings)):
         yield cluster
@@ -82,7 +77,7 @@ def small_pool_cluster(
 def throughput(bed: Testbed) -> Iterator[Row]:
     """The reduced script, with as many updates per account as in the thread; one variant twice."""
     variants = [{"script": REDUCED, "variant": one} for one in (HOT, AGAIN, NO_HOT, UNPRUNED)]
-    yield from _compare(bed, REDUCED_CLIENTS, variants, FILLFACTOR)
+    yield from _compare(bed, REDUCED_CLIENTS, variants)
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -91,13 +86,6 @@ def full_script(bed: Testbed) -> Iterator[Row]:
 
     CannotMeasure where the small tables would outgrow the pool before they are vacuumed.
     """
-    _require_time_for_vacuum(bed)
-    compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
-    variants = [{"script": script, "variant": variant} for script, variant in compared]
-    yield from _compare(bed, bed.parameters.clients, variants, FILLFACTOR)
-
-
-def _require_time_for_vacuum(bed: Testbed) -> None:
     if (accounts := bed.parameters.timed_accounts) < VACUUMED_IN_TIME:
         raise CannotMeasure(
             f"timed_accounts = {VACUUMED_IN_TIME}",
@@ -105,16 +93,17 @@ def _require_time_for_vacuum(bed: Testbed) -> None:
             f" with {accounts:,} accounts of each branch a pool of the thread's share is too small"
             " for them, and a run is over before autovacuum comes",
         )
+    compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
+    variants = [{"script": script, "variant": variant} for script, variant in compared]
+    yield from _compare(bed, bed.parameters.clients, variants)
 
 
-def _compare(
-    bed: Testbed, branches: int, variants: list[dict[str, str]], fillfactor: int
-) -> Iterator[Row]:
+def _compare(bed: Testbed, branches: int, variants: list[dict[str, str]]) -> Iterator[Row]:
     """Each in every block on the slowed disk, by as many clients as there are branches."""
     ours = Pgbench(branches, bed.parameters.timed_accounts, prefix="")
     cluster, disk = bed.cluster_on_slow_disk(fsync="off")  # the slowed disk's time stands for it
     with small_pool_cluster(cluster, ours, PINS * branches, VACUUMED | TIMED) as server:
-        load_ = _Load(server, ours, branches, disk, fillfactor)
+        load_ = _Load(server, ours, branches, disk)
         # no warming up: every run loads its relations
         yield from bed.compare(
             load_.measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=load_.prepare
@@ -125,7 +114,9 @@ def pool_of(server: Cluster) -> dict[str, float]:
     """`POOL`: what the buffer pool is to the relations as they are now."""
     with server.connect() as connection:
         pool = value(connection, int, SQL.text("reading.pool"))
-        small, data = (sum(pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS))
+        small, data = (
+            sum(sizes.pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS)
+        )
     return {"data_over_pool": data / pool, "pool_over_small_tables": pool / small}
 
 
@@ -137,15 +128,14 @@ class _Load:
     ours: Pgbench
     clients: int
     disk: Slowed | None = None
-    fillfactor: int = FILLFACTOR
 
     def prepare(self, block: Block, script: str, variant: str) -> None:
-        load(self.ours, self.server, HOT if variant == AGAIN else variant, self.fillfactor)
+        load(self.ours, self.server, HOT if variant == AGAIN else variant)
 
     def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
         """`UNITS` of as many updates per account as in the thread."""
         assert self.disk is not None
-        with snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
+        with sessions.snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
             found = self.run(block, script)
         return found | pool_of(self.server)
 
@@ -184,7 +174,7 @@ def pools(bed: Testbed) -> Iterator[Row]:
     ours = relations(bed)
     load(ours, bed.server)
     with bed.server.connect() as connection:
-        data = sum(pages_of(connection, ACCOUNTS).values())
+        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
     if data < 2 * SMALLEST_POOL:
         raise CannotMeasure(
             "larger relations",
@@ -206,18 +196,13 @@ def reading(bed: Testbed) -> Iterator[Row]:
     """
     server, ours = bed.server, relations(bed)
     for variant in (HOT, UNPRUNED):
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+        with loaded(ours, server, variant) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
             seed = bed.parameters.seed
             run_in_server(connection, ours, "update_account", updates(ours), seed)
-            before = _accesses(connection)
+            before = counters.counts(connection, *ACCOUNTS)["fetched"]
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
-            lookup = (_accesses(connection) - before) / ours.accounts
-            scan = pages_of(connection, ["accounts"])["accounts"]
-            yield {"variant": variant, "lookup": lookup, "scan": scan}
-
-
-def _accesses(connection: psycopg.Connection) -> int:
-    return counters.counts(connection, *ACCOUNTS)["fetched"]
+            fetched = counters.counts(connection, *ACCOUNTS)["fetched"] - before
+            scan = sizes.pages_of(connection, ["accounts"])["accounts"]
+            yield {"variant": variant, "lookup": fetched / ours.accounts, "scan": scan}

@@ -10,14 +10,13 @@ from pgrerun.chapters.hot.variants import (
     INDEXES,
     REDUCED,
     UPDATES,
-    is_unpruned,
     load,
+    loaded,
     relations,
     run_in_server,
     updates,
 )
 from pgrerun.lab.instruments import wal
-from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 IMAGES, TABLES, PRUNED, ENTRIES, REMOVED, COMMITS, REST = (
@@ -53,8 +52,7 @@ def wal_by_part(bed: Testbed) -> Iterator[Row]:
     server.extension("pg_walinspect")
     transactions = updates(ours, UPDATES / 2)
     for variant in INDEXES:
-        load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+        with loaded(ours, server, variant) as (connection, _):
             connection.execute("CHECKPOINT")
             for number, phase in enumerate((FRESH, LATER)):
                 seed = bed.parameters.seed + number

@@ -151,8 +151,14 @@ def spoilt_runs(bed: Testbed) -> Iterator[Row]:
             shares = repeated_runs.noticed(runs, repeats, 1 + off / 100, drawn, given.seed)
             for rule, share in shares.items():
                 found = statistics.share(round(share * drawn), drawn)
-                ends = {"share": found.estimate, "low": found.low, "high": found.high}
-                yield {"off": off, "repeats": repeats, "rule": rule, **ends}
+                yield {
+                    "off": off,
+                    "repeats": repeats,
+                    "rule": rule,
+                    "share": found.estimate,
+                    "low": found.low,
+                    "high": found.high,
+                }
 
 
 # ---- a neighbour who wakes up halfway

@@ -90,8 +90,14 @@ def profile(bed: Testbed, load: str) -> Iterator[Row]:
         ):
             for part, samples in parts.items():
                 share = statistics.share(samples, of)
-                found = {"share": share.estimate, "low": share.low, "high": share.high}
-                yield {"load": load, "instrument": instrument, "part": part, **found}
+                yield {
+                    "load": load,
+                    "instrument": instrument,
+                    "part": part,
+                    "share": share.estimate,
+                    "low": share.low,
+                    "high": share.high,
+                }
         return
     raise CannotMeasure(
         "profiles", f"perf never took {ENOUGH} samples of backends that update {load}"
@@ -205,7 +211,6 @@ def _counting(bed: Testbed, name: str, seconds: int) -> Iterator[Row]:
     before = len(server.log())
     work = partial(_update, bed, server, FREE, seconds)
     _, waiting = sessions.count_meanwhile(server, SQL.text("activity.waiting"), 0.005, work)
-    about = {"server": name, "lock": TOTAL}
-    yield {**about, "instrument": VIEWS, "waits": waiting}
+    yield {"server": name, "lock": TOTAL, "instrument": VIEWS, "waits": waiting}
     for lock, counts in server_log.lightweight_locks(server.log()[before:]).items():
         yield {"server": name, "instrument": STATS, "lock": f"lock {lock}", **counts}

@@ -1,7 +1,6 @@
 """Why something gets faster: an index that helps without being scanned."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pgrerun.chapters.measuring.loads import SQL, TIME, Load, create
 from pgrerun.lab.instruments import counters, plans
@@ -18,22 +17,11 @@ BEFORE, INDEXED, STATISTICS = (
 INDEX = "orders_fix"
 
 
-@dataclass(frozen=True)
-class Fix:
-    """Orders, in a relation of their own, and the DDL in sql/ that is to make the query faster."""
-
-    relation: str
-    ddl: str
-
-    @property
-    def query(self) -> str:
-        return SQL.text("orders.query", orders=self.relation)
-
-
+# Orders, in a relation of their own, and the DDL in sql/ that is to make the query faster.
 FIXES = {
-    BEFORE: Fix("orders_before", ""),
-    INDEXED: Fix("orders_indexed", "orders.index"),
-    STATISTICS: Fix("orders_statistics", "orders.statistics"),
+    BEFORE: ("orders_before", ""),
+    INDEXED: ("orders_indexed", "orders.index"),
+    STATISTICS: ("orders_statistics", "orders.statistics"),
 }
 
 
@@ -41,8 +29,8 @@ def make(server: Server) -> None:
     """Make the customers, and orders with each of `FIXES`."""
     sizes = {"customers": CUSTOMERS, "tuples": ORDERS}
     create(server, "customers", "relations.customers", **sizes)
-    for fix in FIXES.values():
-        create(server, fix.relation, "relations.orders", fix.ddl, orders=fix.relation, **sizes)
+    for relation, ddl in FIXES.values():
+        create(server, relation, "relations.orders", ddl, orders=relation, **sizes)
 
 
 @experiment(
@@ -64,10 +52,11 @@ def index_scans(bed: Testbed) -> Iterator[Row]:
     make(server)
     with server.connect() as connection:
         before = counters.counts(connection, INDEX)["scans"] or 0
-        for variant, fix in FIXES.items():
-            answer = value(connection, int, fix.query)
-            plan = plans.explain(connection, fix.query, execute=True)
-            scan = plan.scan_of(fix.relation)
+        for variant, (relation, _) in FIXES.items():
+            query = SQL.text("orders.query", orders=relation)
+            answer = value(connection, int, query)
+            plan = plans.explain(connection, query, execute=True)
+            scan = plan.scan_of(relation)
             yield {
                 "variant": variant,
                 "answer": answer,
@@ -86,10 +75,13 @@ def fixes(bed: Testbed) -> Iterator[Row]:
     """
     given = bed.parameters
     with bed.server.connect() as connection:
-        there = all(loading.is_ours(connection, fix.relation) for fix in FIXES.values())
+        there = all(loading.is_ours(connection, relation) for relation, _ in FIXES.values())
     if not there:  # `index_scans` was taken from a record
         make(bed.server)
-    loads = {variant: Load(bed.server, fix.query) for variant, fix in FIXES.items()}
+    loads = {
+        variant: Load(bed.server, SQL.text("orders.query", orders=relation))
+        for variant, (relation, _) in FIXES.items()
+    }
     many = {name: load.lasting(given.milliseconds, given.seed) for name, load in loads.items()}
 
     def measure(block: Block, variant: str) -> dict[str, float]:

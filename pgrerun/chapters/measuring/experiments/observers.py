@@ -4,7 +4,6 @@ import contextlib
 import resource
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from pgrerun.chapters.measuring import loads
 from pgrerun.errors import CannotMeasure
@@ -66,27 +65,16 @@ def _children() -> float:
 # ---- profilers
 
 
-@dataclass(frozen=True)
-class Profiler:
-    """How a scan is watched.
-
-    prefix  what is put in front of it
-    perf    what perf is told, if it watches
-    """
-
-    prefix: str = ""
-    perf: tuple[str, ...] = ()
-
-
 UNWATCHED, AGAIN, TIMED = "no profiler", "no profiler, again", "EXPLAIN ANALYZE"
 PERF, GPROF = "perf -g at its own frequency", "gprof"
-PROFILERS = {
-    UNWATCHED: Profiler(),
-    AGAIN: Profiler(),
-    PERF: Profiler(perf=("-e", "cpu-clock", "-g")),
-    "perf -g at 99 Hz": Profiler(perf=("-e", "cpu-clock", "-g", "-F", "99")),
-    "perf -g at 9,999 Hz": Profiler(perf=("-e", "cpu-clock", "-g", "-F", "9999")),
-    TIMED: Profiler("EXPLAIN (ANALYZE, BUFFERS OFF) "),
+# How a scan is watched: what perf is told, if it watches.
+PROFILERS: dict[str, tuple[str, ...]] = {
+    UNWATCHED: (),
+    AGAIN: (),
+    PERF: ("-e", "cpu-clock", "-g"),
+    "perf -g at 99 Hz": ("-e", "cpu-clock", "-g", "-F", "99"),
+    "perf -g at 9,999 Hz": ("-e", "cpu-clock", "-g", "-F", "9999"),
+    TIMED: (),
 }
 
 
@@ -134,12 +122,11 @@ def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
     found: dict[str, Watcher] = {}
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateDirectory(base_directory())).path
-        for number, (name, how) in enumerate(PROFILERS.items()):
-            if how.perf:
-                attached = perf.attached(postmaster, folder / str(number), *how.perf)
+        for number, (name, told) in enumerate(PROFILERS.items()):
+            found[name] = contextlib.nullcontext
+            if told:
+                attached = perf.attached(postmaster, folder / str(number), *told)
                 found[name] = stack.enter_context(attached)
-            else:
-                found[name] = contextlib.nullcontext
         yield found
 
 
@@ -147,13 +134,12 @@ def profiled(
     scan: loads.Load, transactions: int, profiler: str, watching: Watcher, block: Block
 ) -> dict[str, float]:
     """Time of the scan under one of `PROFILERS`."""
+    script = scan.script
     if profiler == TIMED:
+        script = f"EXPLAIN (ANALYZE, BUFFERS OFF) {script}"
         transactions = max(1, transactions // 3)  # each takes several times as long
-    watched = loads.Load(
-        scan.server,
-        PROFILERS[profiler].prefix + scan.script,
-        options={**scan.options, "protocol": "simple"},
-    )
+    options = {**scan.options, "protocol": "simple"}
+    watched = loads.Load(scan.server, script, options=options)
     with watching():
         return watched.times(transactions, block)
 

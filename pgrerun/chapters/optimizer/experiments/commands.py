@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from pgrerun.chapters.optimizer.queries import large_tuples, scan, steps
+from pgrerun.chapters.optimizer.queries import LARGE_TUPLES, scan, steps
 from pgrerun.lab.quel import figures
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
@@ -12,7 +12,7 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 def commands(bed: Testbed) -> Iterator[Row]:
     """The report's queries as printed, and what is run here, the lists of attributes cut short."""
     first = figures.printed("2.4").splitlines()[0]
-    listed = [("set 1", first, scan("tenk1", large_tuples(), steps()[0]))]
+    listed = [("set 1", first, scan("tenk1", LARGE_TUPLES, steps()[0]))]
     for number, figure in ((2, "2.5"), (3, "2.6")):
         for query in figures.queries(figure):
             if number == 3 or not query.indexed:

@@ -7,8 +7,6 @@ tool was Picasso.
 from collections.abc import Iterator
 
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.queries import REPORT
-from pgrerun.chapters.optimizer.variants import CONSTANT, NONE, SQL
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
@@ -28,14 +26,16 @@ def diagram(bed: Testbed) -> Iterator[Row]:
     x and y are the selectivities of tenk1 and tenk2 by unique1, which is indexed and not clustered;
     `plan` is its tree, `join_by` its join.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     points = [(x, y) for y in axis(bed.parameters.grid) for x in axis(bed.parameters.grid)]
     statements = [
-        SQL.text("queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples))
+        variants.SQL.text(
+            "queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples)
+        )
         for x, y in points
     ]
-    with variants.session(queries.load_scanned(bed, REPORT, OTHER)) as connection:
-        for fault in (NONE,) if bed.borrowed else (NONE, CONSTANT):
+    with variants.session(queries.load_scanned(bed, queries.REPORT, OTHER)) as connection:
+        for fault in (variants.NONE,) if bed.borrowed else (variants.NONE, variants.CONSTANT):
             with variants.fault(connection, fault):
                 for (x, y), plan in zip(points, plans.explain_many(connection, statements)):
                     yield {

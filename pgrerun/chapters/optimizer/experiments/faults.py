@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.experiments.ranges import estimated
 from pgrerun.chapters.optimizer.experiments.scans import planned_with
-from pgrerun.chapters.optimizer.queries import CLUSTERED, REPORT, SMALL
 from pgrerun.chapters.optimizer.variants import (
     BOTH,
     BUILDS,
@@ -20,7 +19,7 @@ from pgrerun.chapters.optimizer.variants import (
     SQL,
     UNSET,
 )
-from pgrerun.lab.postgres95 import Backend
+from pgrerun.lab.postgres95 import Backend, in_all_releases
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 
@@ -35,9 +34,9 @@ def registered(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"rows": "rows", "expected": "rows"})
 def greater_than(bed: Testbed) -> Iterator[Row]:
     """Rows expected of key > constant with the right function and with that of 1990."""
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(bed.cluster()) as connection:
-        queries.load_scanned(bed, REPORT)
+        queries.load_scanned(bed, queries.REPORT)
         for fault in (NONE, EXCHANGED):
             with variants.fault(connection, fault):
                 for tenth in range(1, 10):
@@ -46,7 +45,7 @@ def greater_than(bed: Testbed) -> Iterator[Row]:
                         "fault": fault,
                         "selectivity": tenth / 10,
                         "rows": tuples - 1 - bound,
-                        "expected": estimated(connection, REPORT, f"unique2 > {bound}"),
+                        "expected": estimated(connection, queries.REPORT, f"unique2 > {bound}"),
                     }
 
 
@@ -54,10 +53,10 @@ def greater_than(bed: Testbed) -> Iterator[Row]:
 def first_set(bed: Testbed) -> Iterator[Row]:
     """The first set's plans by the clustered attribute as the server is, and with CONSTANT."""
     with variants.session(bed.cluster()) as connection:
-        queries.load_scanned(bed, REPORT)
+        queries.load_scanned(bed, queries.REPORT)
         for fault in (NONE, CONSTANT):
             with variants.fault(connection, fault):
-                for row in planned_with(bed, connection, REPORT, [CLUSTERED]):
+                for row in planned_with(bed, connection, queries.REPORT, [queries.CLUSTERED]):
                     yield {"fault": fault} | row
 
 
@@ -67,8 +66,8 @@ def third_query(bed: Testbed) -> Iterator[Row]:
     without them, with each, and with both.
     """
     with variants.session(bed.cluster()) as connection:
-        queries.load_joined(bed, SMALL)
-        query = queries.selected(queries.join(bed, 3, SMALL))
+        queries.load_joined(bed, queries.SMALL)
+        query = queries.selected(queries.join(bed, 3, queries.SMALL))
         for fault in (NONE, CONSTANT, UNSET, BOTH):
             with variants.fault(connection, fault):
                 for row in variants.alternatives(connection, query, tuple(JOINS)):
@@ -85,12 +84,17 @@ def joins_of_postgres95(bed: Testbed) -> Iterator[Row]:
     for fault, build in BUILDS.items():
         with Backend.of(build) as backend:
             queries.load_joined_postgres95(backend)
-            joins = {query: queries.join_of_postgres95(query) for query in queries.EQUAL}
+            stored = {query: queries.join(bed, query, queries.SMALL) for query in queries.EQUAL}
+            joins = {query: in_all_releases(sql) for query, sql in stored.items()}
             free = {query: backend.plan(join).partition(",")[0] for query, join in joins.items()}
             for method in JOINS:
                 others = (FORBIDDEN[other] for other in JOINS if other != method)
                 with backend.copied(" ".join([*backend.options, *others])) as forced:
                     for query, join in joins.items():
-                        chosen = METHODS[free[query]] == method
-                        row = {"fault": fault, "query": query, "method": method}
-                        yield row | {"chosen": chosen, "cost": forced.cost(join)}
+                        yield {
+                            "fault": fault,
+                            "query": query,
+                            "method": method,
+                            "chosen": METHODS[free[query]] == method,
+                            "cost": forced.cost(join),
+                        }

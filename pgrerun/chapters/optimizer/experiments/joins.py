@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.experiments.scans import seconds
-from pgrerun.chapters.optimizer.queries import EQUAL, JOIN_QUERIES, LARGE, SMALL
+from pgrerun.chapters.optimizer.experiments.scans import warm_seconds
 from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SESSION, SQL
 from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.relations import Wisconsin, duck
@@ -17,11 +16,13 @@ AGAIN = ", again"
 
 
 @experiment(units={"actual": "rows"} | variants.ALTERNATIVE)
-def planned_joins(bed: Testbed, sizes: Sequence[str] = (SMALL, LARGE)) -> Iterator[Row]:
+def planned_joins(
+    bed: Testbed, sizes: Sequence[str] = (queries.SMALL, queries.LARGE)
+) -> Iterator[Row]:
     """Plans of the six queries by forced method, with the rows that they find (actual)."""
     with variants.session(queries.load_joined(bed)) as connection:
         for size in sizes:
-            for query in JOIN_QUERIES:
+            for query in queries.JOIN_QUERIES:
                 statement = queries.selected(queries.join(bed, query, size))
                 actual = value(connection, int, queries.counted(statement))
                 for row in variants.alternatives(connection, statement, tuple(JOINS)):
@@ -33,7 +34,7 @@ def planned_joins(bed: Testbed, sizes: Sequence[str] = (SMALL, LARGE)) -> Iterat
 
 def methods_of(query: int) -> tuple[str, ...]:
     """The methods that can join a query."""
-    return tuple(JOINS) if query in EQUAL else (NESTED,)
+    return tuple(JOINS) if query in queries.EQUAL else (NESTED,)
 
 
 @experiment(units={"instructions": "instructions"})
@@ -42,10 +43,10 @@ def join_instructions(bed: Testbed) -> Iterator[Row]:
 
     Nothing is stored, and nested loops without an index are left out: a hundred times as much.
     """
-    queries.load_joined(bed, SMALL)
+    queries.load_joined(bed, queries.SMALL)
     statements = {}
-    for query in JOIN_QUERIES:
-        statement = queries.discarded(queries.join(bed, query, SMALL))
+    for query in queries.JOIN_QUERIES:
+        statement = queries.discarded(queries.join(bed, query, queries.SMALL))
         for method in methods_of(query):
             if method == NESTED and query in queries.UNINDEXED:
                 continue
@@ -65,12 +66,12 @@ def timed_joins(bed: Testbed) -> Iterator[Row]:
     """
     compared = [
         {"size": size, "stored": stored, "query": query, "method": method}
-        for size, stored in ((SMALL, False), (SMALL, True), (LARGE, False))
-        for query in JOIN_QUERIES
+        for size, stored in ((queries.SMALL, False), (queries.SMALL, True), (queries.LARGE, False))
+        for query in queries.JOIN_QUERIES
         for method in methods_of(query)
-        if not (size == LARGE and method == NESTED and query in queries.UNINDEXED)
+        if not (size == queries.LARGE and method == NESTED and query in queries.UNINDEXED)
     ]
-    compared.append({"size": SMALL, "stored": True, "query": 1, "method": HASH + AGAIN})
+    compared.append({"size": queries.SMALL, "stored": True, "query": 1, "method": HASH + AGAIN})
     with variants.session(queries.load_joined(bed)) as connection:
         queries.store_in_memory(connection)
 
@@ -79,10 +80,8 @@ def timed_joins(bed: Testbed) -> Iterator[Row]:
         ) -> dict[str, float]:
             statement = queries.join(bed, query, size)
             statement = statement if stored else queries.discarded(statement)
-            with variants.forced(connection, method.removesuffix(AGAIN)):
-                seconds(connection, statement)
-                least = bed.parameters.milliseconds / (1000 if stored else 4000)
-                return {"seconds": seconds(connection, statement, least)}
+            least = bed.parameters.milliseconds / (1000 if stored else 4000)
+            return warm_seconds(connection, method.removesuffix(AGAIN), statement, least)
 
         for stored, pairs in ((True, 2 * int(bed.parameters.pairs)), (False, bed.fewer_pairs)):
             alike = [one for one in compared if one["stored"] == stored]
@@ -101,14 +100,19 @@ def pages_of_loops(bed: Testbed) -> Iterator[Row]:
 
     Where it isn't `kept` in memory between its scans (enable_material), it is as in 1990.
     """
-    with variants.session(queries.load_joined(bed, SMALL)) as connection:
+    with variants.session(queries.load_joined(bed, queries.SMALL)) as connection:
         for query, indexed, kept in ((5, False, True), (5, False, False), (6, True, True)):
             connection.execute(f"SET enable_material = {'on' if kept else 'off'}")
-            statement = queries.selected(queries.join(bed, query, SMALL))
+            statement = queries.selected(queries.join(bed, query, queries.SMALL))
             plan = plans.explain(connection, statement, execute=True)
             _, inner = plan.find("Nested Loop")[0].children
-            row = {"query": query, "indexed": indexed, "kept": kept}
-            yield row | {"pages": plan.page_accesses, "scans": int(inner.loops)}
+            yield {
+                "query": query,
+                "indexed": indexed,
+                "kept": kept,
+                "pages": plan.page_accesses,
+                "scans": int(inner.loops),
+            }
 
 
 # ---- by something else than equality
@@ -117,9 +121,9 @@ def pages_of_loops(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"join_by": "text", "pairs_found": "pairs"})
 def non_equal_joins(bed: Testbed) -> Iterator[Row]:
     """The operator that joins by `<` on PostgreSQL and on DuckDB, and the pairs that it finds."""
-    one, two = queries.joined(SMALL, indexed=False)
+    one, two = queries.joined(queries.SMALL, indexed=False)
     statement = SQL.text("queries.non_equal", one=one, two=two)
-    with variants.session(queries.load_joined(bed, SMALL)) as connection:
+    with variants.session(queries.load_joined(bed, queries.SMALL)) as connection:
         yield {
             "engine": "PostgreSQL",
             "join_by": variants.method_of(plans.explain(connection, statement)),
@@ -127,7 +131,7 @@ def non_equal_joins(bed: Testbed) -> Iterator[Row]:
         }
     with duck.in_memory() as other:
         for order, relation in enumerate((one, two), start=1):
-            wisconsin = Wisconsin(relation, queries.small_tuples(), attributes="1990", order=order)
+            wisconsin = Wisconsin(relation, queries.SMALL_TUPLES, attributes="1990", order=order)
             wisconsin.load_duckdb(other)
         yield {
             "engine": "DuckDB",

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import psycopg
 
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.queries import REPORT
 from pgrerun.chapters.optimizer.variants import MULTIPLIED, NONE, SQL
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.relations import loading
@@ -29,7 +28,7 @@ def actual(connection: psycopg.Connection, relation: str, where: str) -> int:
 @experiment(units={"qualification": "text", "cost": ""} | ESTIMATE)
 def ranges(bed: Testbed) -> Iterator[Row]:
     """Rows, expected rows and costs of the third set's four queries."""
-    with variants.session(queries.load_scanned(bed, REPORT)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
         yield from _four(connection)
 
 
@@ -37,7 +36,7 @@ def ranges(bed: Testbed) -> Iterator[Row]:
 def multiplied_ranges(bed: Testbed) -> Iterator[Row]:
     """The same on a server that has the fault of 1990 again."""
     with variants.session(bed.cluster()) as connection:
-        queries.load_scanned(bed, REPORT)
+        queries.load_scanned(bed, queries.REPORT)
         with variants.fault(connection, MULTIPLIED):
             yield from _four(connection)
 
@@ -58,15 +57,19 @@ def _four(connection: psycopg.Connection) -> Iterator[Row]:
 def moved_range(bed: Testbed, width: int = 2) -> Iterator[Row]:
     """A range of one tuple moved through the relation, with the fault where it can be put back."""
     able = releases.writes(bed.server.version, "ALTER OPERATOR ... SET") and not bed.borrowed
-    with variants.session(queries.load_scanned(bed, REPORT)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
         for fault in (NONE, MULTIPLIED) if able else (NONE,):
             with variants.fault(connection, fault):
-                for lower in range(100, queries.large_tuples() - 1, 400):
+                for lower in range(100, queries.LARGE_TUPLES - 1, 400):
                     bounds = {"attribute": "unique2", "lower": lower, "upper": lower + width}
-                    query = SQL.text("queries.range", relation=REPORT, **bounds)
+                    query = SQL.text("queries.range", relation=queries.REPORT, **bounds)
                     plan = plans.explain(connection, query)
-                    row = {"fault": fault, "bound": lower}
-                    yield row | {"expected": plan.rows_estimated, "cost": plan.total_cost}
+                    yield {
+                        "fault": fault,
+                        "bound": lower,
+                        "expected": plan.rows_estimated,
+                        "cost": plan.total_cost,
+                    }
 
 
 # ---- interpolation between the least and the greatest value
@@ -85,7 +88,7 @@ def interpolation(bed: Testbed) -> Iterator[Row]:
     `constant` is the share of the greatest value, `equation` the rows by Figure 3.13; the error is
     in either direction, both at least one row.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(bed.server) as connection:
         with connection.transaction():
             loading.replace(connection, "spread", SQL.text("relations.spread"))
@@ -120,15 +123,19 @@ def interpolation(bed: Testbed) -> Iterator[Row]:
 def hidden_constant(bed: Testbed) -> Iterator[Row]:
     """Rows expected when the planner sees the constant, and when a generic plan hides it."""
     modes = {True: "force_custom_plan", False: "force_generic_plan"}
-    with variants.session(queries.load_scanned(bed, REPORT)) as connection:
-        SQL.run(connection, "queries.below", relation=REPORT)
+    with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
+        SQL.run(connection, "queries.below", relation=queries.REPORT)
         for tenth in range(1, 10):
-            bound = queries.large_tuples() * tenth // 10
+            bound = queries.LARGE_TUPLES * tenth // 10
             for seen, mode in modes.items():
                 connection.execute(f"SET plan_cache_mode = {mode}")
                 plan = plans.explain(connection, f"EXECUTE below({bound})")
-                row = {"selectivity": tenth / 10, "seen": seen, "rows": bound}
-                yield row | {"expected": int(plan.rows_estimated)}
+                yield {
+                    "selectivity": tenth / 10,
+                    "seen": seen,
+                    "rows": bound,
+                    "expected": int(plan.rows_estimated),
+                }
 
 
 # ---- two attributes
@@ -154,17 +161,21 @@ def two_attributes(
     `more_conditions` are a reader's, each with its attributes.
     """
     with (
-        variants.session(queries.load_scanned(bed, REPORT)) as connection,
+        variants.session(queries.load_scanned(bed, queries.REPORT)) as connection,
         connection.transaction(force_rollback=True),
     ):
         for where, attributes in (CONDITIONS | dict(more_conditions)).items():
-            rows = actual(connection, REPORT, where)
+            rows = actual(connection, queries.REPORT, where)
             for kind in (NO_STATISTICS, "dependencies", "mcv"):
                 with connection.transaction(force_rollback=True):
                     if kind != NO_STATISTICS and len(attributes) == 2:
-                        together = f"({kind}) ON {', '.join(attributes)} FROM {REPORT}"
+                        together = f"({kind}) ON {', '.join(attributes)} FROM {queries.REPORT}"
                         connection.execute(f"CREATE STATISTICS together {together}")
-                        connection.execute(f"ANALYZE {REPORT}")
-                    expected = estimated(connection, REPORT, where)
-                row = {"condition": where, "extended_statistics": kind}
-                yield row | {"rows": rows, "expected": expected}
+                        connection.execute(f"ANALYZE {queries.REPORT}")
+                    expected = estimated(connection, queries.REPORT, where)
+                yield {
+                    "condition": where,
+                    "extended_statistics": kind,
+                    "rows": rows,
+                    "expected": expected,
+                }

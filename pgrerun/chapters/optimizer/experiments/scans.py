@@ -11,7 +11,6 @@ import pandas as pd
 import psycopg
 
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, REPORT, SHUFFLED, TIMED
 from pgrerun.chapters.optimizer.variants import (
     BITMAP,
     BUILDS,
@@ -27,13 +26,12 @@ from pgrerun.lab.instruments import callgrind, clock, cold_files, plans, sizes
 from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.testbed import Block, Experiment, Row, Testbed, experiment
 from pgrerun.record import rows, statistics
-from pgrerun.record.statistics import Sample
 
 FORCED = (SEQUENTIAL, INDEX, BITMAP)
 AGAIN = f"{SEQUENTIAL}, again"  # the same a second time: what the machine's noise looks like
 WARM, COLD, COUNTED = "warm", "cold", "in instructions"
 # The scan that the sequential one is compared with: the one that the planner prefers otherwise.
-RIVALS = {CLUSTERED: INDEX, SHUFFLED: BITMAP}
+RIVALS = {queries.CLUSTERED: INDEX, queries.SHUFFLED: BITMAP}
 
 
 # ---- what is planned
@@ -46,7 +44,9 @@ def timed_at(bed: Testbed) -> list[float]:
 
 
 @experiment(units=variants.ALTERNATIVE)
-def planned_scans(bed: Testbed, relations: Sequence[str] = (REPORT, TIMED)) -> Iterator[Row]:
+def planned_scans(
+    bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)
+) -> Iterator[Row]:
     """Every plan of the sweep in relations of set 1, by layout, selectivity and forced method."""
     with variants.session(queries.load_scanned(bed, *relations)) as connection:
         for relation in relations:
@@ -63,7 +63,10 @@ def planned_with(
 ) -> Iterator[Row]:
     """The same of one relation on a connection, for some layouts, and at more selectivities."""
     for layout in layouts:
-        for selectivity in [*more, *(queries.steps() if relation == REPORT else timed_at(bed))]:
+        for selectivity in [
+            *more,
+            *(queries.steps() if relation == queries.REPORT else timed_at(bed)),
+        ]:
             query = queries.selected(queries.scan_of(bed, relation, layout, selectivity))
             for row in variants.alternatives(connection, query, FORCED):
                 yield {"layout": layout, "selectivity": selectivity} | row
@@ -80,13 +83,17 @@ def scans_of_postgres95(bed: Testbed) -> Iterator[Row]:
     for fault in (MENDED, CONSTANT):
         with Backend.of(BUILDS[fault]) as backend:
             queries.load_scanned_postgres95(backend)
-            known = f"SELECT relpages FROM pg_class WHERE relname = '{REPORT}'"
+            known = f"SELECT relpages FROM pg_class WHERE relname = '{queries.REPORT}'"
             pages = int(backend.run([known])[0][0]["relpages"])
             with backend.copied(" ".join([*backend.options, FORBIDDEN[SEQUENTIAL]])) as forced:
                 for bounds, share in product(queries.BOUNDS, queries.steps()):
-                    cost = forced.cost(queries.scan_of_postgres95(share, bounds))
-                    row = {"fault": fault, "bounds": bounds, "selectivity": share}
-                    yield row | {"cost": cost, "pages": pages}
+                    yield {
+                        "fault": fault,
+                        "bounds": bounds,
+                        "selectivity": share,
+                        "cost": forced.cost(queries.scan_of_postgres95(share, bounds)),
+                        "pages": pages,
+                    }
 
 
 def switch(sequential: Callable[[int], bool], most: int) -> float:
@@ -102,7 +109,7 @@ def planned_switch(
     bed: Testbed,
     connection: psycopg.Connection,
     layout: str,
-    relation: str = REPORT,
+    relation: str = queries.REPORT,
     **settings: float,
 ) -> float:
     """The selectivity from which on the sequential scan is planned, under these cost settings."""
@@ -119,11 +126,13 @@ def planned_switch(
 
 
 @experiment(units={"selectivity": ""})
-def switches(bed: Testbed, relations: Sequence[str] = (REPORT, TIMED)) -> Iterator[Row]:
+def switches(
+    bed: Testbed, relations: Sequence[str] = (queries.REPORT, queries.TIMED)
+) -> Iterator[Row]:
     """The planned switch-over of both layouts at the server's own settings."""
     with variants.session(queries.load_scanned(bed, *relations)) as connection:
         for relation in relations:
-            for layout in ATTRIBUTES:
+            for layout in queries.ATTRIBUTES:
                 at = planned_switch(bed, connection, layout, relation)
                 yield {"relation": relation, "layout": layout, "selectivity": at}
 
@@ -133,10 +142,12 @@ def scanned_pages(bed: Testbed) -> Iterator[Row]:
     """Pages that each scan of the clustered attribute touches in the report's relation, its index
     included, and how many the relation has.
     """
-    with variants.session(queries.load_scanned(bed, REPORT)) as connection:
-        whole = sizes.pages(connection, REPORT)
+    with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
+        whole = sizes.pages(connection, queries.REPORT)
         for selectivity in queries.steps():
-            query = queries.selected(queries.scan_of(bed, REPORT, CLUSTERED, selectivity))
+            query = queries.selected(
+                queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, selectivity)
+            )
             for method in FORCED:
                 with variants.forced(connection, method):
                     pages = plans.explain(connection, query, execute=True).page_accesses
@@ -156,13 +167,13 @@ def scan_instructions(bed: Testbed) -> Iterator[Row]:
     """What each scan of the clustered attribute executes in the report's relation, at its first,
     middle and last selectivity; nothing is stored.
     """
-    queries.load_scanned(bed, REPORT)
+    queries.load_scanned(bed, queries.REPORT)
     statements = {
         (selectivity, method): (
             SESSION
             | dict.fromkeys(variants.SCANS.values(), "off")
             | {variants.SCANS[method]: "on"},
-            queries.discarded(queries.scan_of(bed, REPORT, CLUSTERED, selectivity)),
+            queries.discarded(queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, selectivity)),
         )
         for selectivity in queries.steps()[::4]
         for method in (SEQUENTIAL, INDEX)
@@ -193,6 +204,15 @@ def seconds(
     return float(np.median(clock.repeated(once, least)))
 
 
+def warm_seconds(
+    connection: psycopg.Connection, method: str, statement: str, least: float
+) -> dict[str, float]:
+    """The metric of a statement by a forced method; its first execution isn't timed."""
+    with variants.forced(connection, method):
+        seconds(connection, statement)
+        return {"seconds": seconds(connection, statement, least)}
+
+
 @experiment(units={"seconds": "s"})
 def timed_scans(bed: Testbed) -> Iterator[Row]:
     """Time every forced scan with the relation in memory, and the clustered sequential one also
@@ -201,14 +221,14 @@ def timed_scans(bed: Testbed) -> Iterator[Row]:
     The first execution isn't timed. All blocks count: what is made of the times is no ratio of two
     variants, whose looks could tell that more blocks change nothing.
     """
-    server = queries.load_scanned(bed, TIMED)
+    server = queries.load_scanned(bed, queries.TIMED)
     compared = [
         {"layout": layout, "selectivity": selectivity, "method": method, "stored": stored}
-        for layout in ATTRIBUTES
+        for layout in queries.ATTRIBUTES
         for selectivity in timed_at(bed)
         for method, stored in [
             *((method, False) for method in FORCED),
-            *([(AGAIN, False), (SEQUENTIAL, True)] if layout == CLUSTERED else []),
+            *([(AGAIN, False), (SEQUENTIAL, True)] if layout == queries.CLUSTERED else []),
         ]
     ]
     with variants.session(server) as connection:
@@ -217,12 +237,11 @@ def timed_scans(bed: Testbed) -> Iterator[Row]:
         def scan(
             block: Block, layout: str, selectivity: float, method: str, stored: bool
         ) -> dict[str, float]:
-            statement = queries.scan_of(bed, TIMED, layout, selectivity)
+            statement = queries.scan_of(bed, queries.TIMED, layout, selectivity)
             statement = statement if stored else queries.discarded(statement)
-            with variants.forced(connection, SEQUENTIAL if method == AGAIN else method):
-                seconds(connection, statement)
-                least = bed.parameters.milliseconds / 1000
-                return {"seconds": seconds(connection, statement, least)}
+            method = SEQUENTIAL if method == AGAIN else method
+            least = bed.parameters.milliseconds / 1000
+            return warm_seconds(connection, method, statement, least)
 
         yield from bed.compare(scan, compared, warmup=0, positive=["seconds"], fixed=True)
 
@@ -233,9 +252,9 @@ def forgetful(bed: Testbed) -> Iterator[tuple[psycopg.Connection, Callable[[], o
     server = bed.cluster()
     server.extension("pg_buffercache")
     server.require("files")
-    queries.load_scanned(bed, TIMED)
+    queries.load_scanned(bed, queries.TIMED)
     with variants.session(server) as connection:
-        yield connection, partial(cold_files.forget_relation, server, connection, TIMED)
+        yield connection, partial(cold_files.forget_relation, server, connection, queries.TIMED)
 
 
 @experiment(units={"seconds": "s"})
@@ -246,12 +265,12 @@ def cold_scans(bed: Testbed) -> Iterator[Row]:
     with forgetful(bed) as (connection, forget):
 
         def scan(block: Block, layout: str, selectivity: float, method: str) -> dict[str, float]:
-            statement = queries.discarded(queries.scan_of(bed, TIMED, layout, selectivity))
+            statement = queries.discarded(queries.scan_of(bed, queries.TIMED, layout, selectivity))
             with variants.forced(connection, method):
                 connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
                 return {"seconds": seconds(connection, statement, before=forget)}
 
-        compared = {"layout": [*ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
+        compared = {"layout": [*queries.ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
         pairs = bed.fewer_pairs
         yield from bed.compare(
             scan, compared, pairs=pairs, warmup=0, positive=["seconds"], fixed=True
@@ -323,7 +342,7 @@ def crossings(bed: Testbed) -> Iterator[Row]:
     if len(counted):
         by = counted.set_index(["method", "selectivity"])["instructions"].astype(float)
         at = _between(by[INDEX], by[SEQUENTIAL])
-        yield {"layout": CLUSTERED, "cache": COUNTED, "selectivity": at}
+        yield {"layout": queries.CLUSTERED, "cache": COUNTED, "selectivity": at}
 
 
 def _between(rival: "pd.Series[float]", sequential: "pd.Series[float]") -> float:
@@ -340,7 +359,7 @@ def price_of_choice(bed: Testbed) -> Iterator[Row]:
     selectivity and in each block.
     """
     plans_of = measured(bed, planned_scans)
-    plans_of = plans_of[plans_of["chosen"].astype(bool) & (plans_of["relation"] == TIMED)]
+    plans_of = plans_of[plans_of["chosen"].astype(bool) & (plans_of["relation"] == queries.TIMED)]
     planned = plans_of.set_index(["layout", "selectivity"])["method"]
     found = taken(bed)
     found = found[found["method"].isin(FORCED)]
@@ -349,8 +368,14 @@ def price_of_choice(bed: Testbed) -> Iterator[Row]:
         at = same["selectivity"]
         own = planned[same["layout"], at]
         best = medians[same["layout"], same["cache"], at].idxmin()
-        price = {"planned": seconds_of[own, at], "fastest": seconds_of[best, at]}
-        yield same | asked(bed) | price | {"planned_scan": own, "fastest_scan": best}
+        yield {
+            **same,
+            **asked(bed),
+            "planned": seconds_of[own, at],
+            "fastest": seconds_of[best, at],
+            "planned_scan": own,
+            "fastest_scan": best,
+        }
 
 
 # ---- moving the planned switch-over
@@ -367,13 +392,13 @@ MOST_COST = 1000.0
 @experiment(units={"selectivity": ""})
 def moved_switches(bed: Testbed) -> Iterator[Row]:
     """The planned switch-over of the timed relation as costs are multiplied by a factor."""
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
-        for layout in ATTRIBUTES:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
+        for layout in queries.ATTRIBUTES:
             for knob, settings in COSTS.items():
                 own = {setting: cost_of(connection, setting) for setting in settings}
                 for factor in FACTORS:
                     costs = {setting: factor * cost for setting, cost in own.items()}
-                    at = planned_switch(bed, connection, layout, TIMED, **costs)
+                    at = planned_switch(bed, connection, layout, queries.TIMED, **costs)
                     yield {"layout": layout, "knob": knob, "factor": factor, "selectivity": at}
 
 
@@ -391,7 +416,7 @@ def fitting_cost(
     """
 
     def switched(cost: float) -> float:
-        return planned_switch(bed, connection, layout, TIMED, random_page_cost=cost)
+        return planned_switch(bed, connection, layout, queries.TIMED, random_page_cost=cost)
 
     low, high = 1 / MOST_COST, MOST_COST
     if not switched(high) <= target <= switched(low):
@@ -410,14 +435,22 @@ def fitting_costs(bed: Testbed) -> Iterator[Row]:
     found = measured(bed, crossings)
     if found.empty:
         raise CannotMeasure("times of scans", "it takes scans that were timed here")
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
         own = cost_of(connection, RANDOM_PAGE)
         for (layout, cache), part in found[found["cache"] != COUNTED].groupby(["layout", "cache"]):
-            sample = Sample(part["selectivity"].astype(float), float(part["alpha"].min()))
+            sample = statistics.Sample(
+                part["selectivity"].astype(float), float(part["alpha"].min())
+            )
             best = statistics.median(sample, seed=bed.parameters.seed)
             cost, most, least = (
                 fitting_cost(bed, connection, layout, at)
                 for at in (best.estimate, best.low, best.high)
             )
-            row = {"layout": layout, "cache": cache, "own": own}
-            yield row | {"cost": cost, "least": least, "most": most}
+            yield {
+                "layout": layout,
+                "cache": cache,
+                "own": own,
+                "cost": cost,
+                "least": least,
+                "most": most,
+            }

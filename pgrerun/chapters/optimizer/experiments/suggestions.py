@@ -1,13 +1,12 @@
 """Section 4: what the report asked for, and what of it is there today."""
 
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
-from operator import itemgetter
 from typing import Any
 
+import pandas as pd
 import psycopg
 
 from pgrerun.chapters.optimizer import queries, variants
@@ -19,8 +18,8 @@ from pgrerun.chapters.optimizer.experiments.scans import (
     measured,
     planned_with,
     seconds,
+    warm_seconds,
 )
-from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, SHUFFLED, TIMED
 from pgrerun.chapters.optimizer.variants import INDEX, SEQUENTIAL, SQL
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import plans
@@ -35,7 +34,7 @@ def index_creation(bed: Testbed) -> Iterator[Row]:
     """What CREATE INDEX tells the optimizer of a relation that nobody has analyzed, and of rows
     above the greatest value that was there when somebody had.
     """
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     index = {"index": "fresh_key", "relation": "fresh", "attribute": "key"}
     with variants.session(bed.server) as connection:
         with connection.transaction():
@@ -74,7 +73,7 @@ def daemon(bed: Testbed, patience: float = 30) -> Iterator[Row]:
     An own server whose daemon wakes up every second. ServerError if the daemon never comes.
     """
     server = bed.cluster(autovacuum="on", autovacuum_naptime=1)
-    tuples = queries.large_tuples()
+    tuples = queries.LARGE_TUPLES
     with variants.session(server) as connection:
         with connection.transaction():
             loading.replace(connection, "fresh", SQL.text("relations.watched"))
@@ -109,8 +108,11 @@ def clustering(bed: Testbed) -> Iterator[Row]:
     The range and its tuples are the same; only their order in the relation differs. Rows and cost
     are those of an index scan of a tenth.
     """
-    tuples = queries.large_tuples()
-    loads = {CLUSTERED: "relations.clustered_rows", SHUFFLED: "relations.shuffled_rows"}
+    tuples = queries.LARGE_TUPLES
+    loads = {
+        queries.CLUSTERED: "relations.clustered_rows",
+        queries.SHUFFLED: "relations.shuffled_rows",
+    }
     query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
     with variants.session(bed.server) as connection:
 
@@ -118,8 +120,13 @@ def clustering(bed: Testbed) -> Iterator[Row]:
             known = _correlation(connection, "laid_out", "key")
             with variants.forced(connection, INDEX):
                 plan = plans.explain(connection, query)
-            row = {"relation": state, "layout": layout, "correlation": known}
-            return row | {"rows": plan.rows_estimated, "cost": plan.total_cost}
+            return {
+                "relation": state,
+                "layout": layout,
+                "correlation": known,
+                "rows": plan.rows_estimated,
+                "cost": plan.total_cost,
+            }
 
         for layout, rows in loads.items():
             with connection.transaction():
@@ -149,7 +156,7 @@ def clusterable(bed: Testbed) -> Iterator[Row]:
     """The order by every attribute in turn, before CLUSTER and after: the correlation that the
     optimizer knows, and how often a walk in the attribute's order goes to another page.
     """
-    relation = Wisconsin("reordered", queries.small_tuples(), attributes="1990")
+    relation = Wisconsin("reordered", queries.SMALL_TUPLES, attributes="1990")
     with variants.session(bed.server) as connection:
         for attribute in relation.integers + relation.texts:
             relation.load(connection)
@@ -183,13 +190,15 @@ def told_order(bed: Testbed) -> Iterator[Row]:
 
     The correlation of the relation's two attributes is exchanged by hand, and that rolled back.
     """
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
         for wrong in (False, True):
             with connection.transaction(force_rollback=True):
-                for layout, correlation in ((CLUSTERED, 0), (SHUFFLED, 1)) if wrong else ():
-                    order = {"attribute": ATTRIBUTES[layout], "correlation": correlation}
-                    variants.tell(connection, "ordered", relation=TIMED, **order)
-                for row in planned_with(bed, connection, TIMED, more=NARROWER):
+                for layout, correlation in (
+                    ((queries.CLUSTERED, 0), (queries.SHUFFLED, 1)) if wrong else ()
+                ):
+                    order = {"attribute": queries.ATTRIBUTES[layout], "correlation": correlation}
+                    variants.tell(connection, "ordered", relation=queries.TIMED, **order)
+                for row in planned_with(bed, connection, queries.TIMED, more=NARROWER):
                     yield {"wrong": wrong} | row
 
 
@@ -203,21 +212,22 @@ def misled(bed: Testbed) -> list[Row]:
     told = measured(bed, told_order)
     if told.empty or not told["wrong"].any():
         raise CannotMeasure("PostgreSQL 18", "an order can be told since PostgreSQL 18 only")
-    costs: dict[tuple[str, bool, float], dict[str, float]] = defaultdict(dict)
-    for row in told.to_dict("records"):
-        at = row["layout"], bool(row["wrong"]), float(row["selectivity"])
-        costs[at][row["method"]] = float(row["cost"])
+    told = told.astype({"selectivity": float, "cost": float, "wrong": bool})
     found: list[Row] = []
-    for layout, (choice, methods) in product(ATTRIBUTES, CHOICES.items()):
-        ranges = []
-        for selectivity in sorted({at for _, _, at in costs}):
-            right, wrong = (costs[layout, answer, selectivity] for answer in (False, True))
-            taken = [min(methods, key=each.__getitem__) for each in (right, wrong)]
-            ranges.append((right[taken[1]] / right[taken[0]], selectivity, taken))
-        _, selectivity, taken = max(ranges, key=itemgetter(0))
-        same = {"layout": layout, "choice": choice, "selectivity": selectivity}
+    for layout, (choice, methods) in product(queries.ATTRIBUTES, CHOICES.items()):
+        costs = told[told["layout"] == layout].pivot(
+            index="selectivity", columns=["wrong", "method"], values="cost"
+        )
+        right, wrong = (costs.xs(order, axis=1)[[*methods]] for order in (False, True))
+        taken = pd.DataFrame({RIGHT: right.idxmin(axis=1), WRONG: wrong.idxmin(axis=1)})
+        harm = {
+            at: right.at[at, scans[WRONG]] / right.at[at, scans[RIGHT]]
+            for at, scans in taken.iterrows()
+        }
+        worst = max(harm, key=harm.__getitem__)
         found += [
-            same | {"told": answer, "method": one} for answer, one in zip((RIGHT, WRONG), taken)
+            {"layout": layout, "choice": choice, "selectivity": worst, "told": order, "method": one}
+            for order, one in taken.loc[worst].items()
         ]
     return found
 
@@ -230,13 +240,10 @@ def price_of_order(bed: Testbed) -> Iterator[Row]:
     compared = misled(bed)
     compared.append(compared[0] | {"told": TOLD_AGAIN})
     least = bed.parameters.milliseconds / 1000
-    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
 
         def scan(block: Block, **of: Any) -> dict[str, float]:
-            statement = _range(bed, of)
-            with variants.forced(connection, of["method"]):
-                seconds(connection, statement)
-                return {"seconds": seconds(connection, statement, least)}
+            return warm_seconds(connection, of["method"], _range(bed, of), least)
 
         yield from bed.compare(
             scan, compared, warmup=0, positive=["seconds"], fixed=True, **asked(bed)
@@ -260,5 +267,5 @@ def cold_price_of_order(bed: Testbed) -> Iterator[Row]:
 
 
 def _range(bed: Testbed, of: Row) -> str:
-    query = queries.scan_of(bed, TIMED, of["layout"], of["selectivity"])
+    query = queries.scan_of(bed, queries.TIMED, of["layout"], of["selectivity"])
     return queries.discarded(query)

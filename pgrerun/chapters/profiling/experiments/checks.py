@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from pgrerun.chapters.profiling import queries
-from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
@@ -35,7 +34,7 @@ def kinds_of_instruction(bed: Testbed) -> Iterator[Row]:
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
     cluster = queries.loaded_cluster(bed)
-    work = queries.groups(bed, queries.BATCH, *SETS)
+    work = queries.groups(bed, queries.BATCH, *queries.SETS)
     with single_user.stopped(cluster), single_user.copied(cluster) as own:
         both = instructions.kinds(own, work, unreported={queries.WARM_UP})
     for query_set, counted in both.groupby("group"):
@@ -58,12 +57,12 @@ def kinds_of_instruction(bed: Testbed) -> Iterator[Row]:
             }
 
 
+# A check in words, the routine that makes it, and what the routine always answers.
 PATCHES = (
     ("as built", "", 0),
     ("each page passes its verification", "PageIsVerified", 1),
     ("each page is in its buffer already", "StartBufferIO", 0),
 )
-"""A check in words, the routine that makes it, and what the routine always answers."""
 
 _QUERY = "SELECT count(*) AS tuples FROM tenk1"
 

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
-import psycopg
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SETS, SQL, TRANSACTIONS
 from pgrerun.lab.instruments import callgrind, single_user
-from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
@@ -21,8 +18,9 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 LEAST_FRAME = 0.002
 ENTRY = "exec_simple_query"
 
-ATTRIBUTE_ROUTINES = subsystems.group("attributes")
+ATTRIBUTE_ROUTINES = subsystems.GROUPS["attributes"]
 
+# Routine to the phase of a command that it begins; what none of them calls is dispatch.
 PHASE_OF = {
     "pg_parse_query": "parse",
     "pg_analyze_and_rewrite_fixedparams": "parse",
@@ -39,7 +37,6 @@ PHASE_OF = {
     "CommitTransactionCommand": "begin and commit",
     "StartTransactionCommand": "begin and commit",
 }
-"""Routine to the phase of a command that it begins; what none of them calls is dispatch."""
 
 
 @experiment(units={"instructions": "instructions", "calls": "calls"})
@@ -55,8 +52,8 @@ def profile(bed: Testbed) -> Iterator[Row]:
     callgrind.require()
     cluster = queries.loaded_cluster(bed)
     with single_user.stopped(cluster):
-        counted = single_user.three_at_a_time(partial(_stacks, bed, cluster), SETS)
-    for query_set, stacks in zip(SETS, counted, strict=True):
+        counted = single_user.three_at_a_time(partial(_stacks, bed, cluster), queries.SETS)
+    for query_set, stacks in zip(queries.SETS, counted, strict=True):
         own = stacks[stacks["group"] == query_set]
         for row in _rows(own, bed.programs.path("postgres")):
             yield {"query_set": query_set} | row
@@ -158,7 +155,7 @@ def phases(stacks: pd.DataFrame) -> dict[str, float]:
 def batch(bed: Testbed) -> Iterator[Row]:
     """How many commands the report's batch of transactions has."""
     commands = queries.transactions(bed, queries.REPORT_TRANSACTIONS)
-    yield {"query_set": TRANSACTIONS, "commands": len(commands)}
+    yield {"query_set": queries.TRANSACTIONS, "commands": len(commands)}
 
 
 # ---- single commands: fetching attributes, and rules that concern nobody
@@ -171,15 +168,14 @@ _BY_PLACE = {
     for place in PLACES
 }
 _BY_USES = {uses: queries.one_line(f"attributes.uses_{uses}") for uses in USES}
+# Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
+# of command), and the statement.
 RULE_COMMANDS = {
     "few tuples": (1_000, 1, False, "rules.few_tuples"),
     "many tuples": (10_000, 1, False, "rules.many_tuples"),
     "many attributes": (10_000, 13, False, "rules.many_attributes"),
     "rules on the relation": (10_000, 1, True, "rules.ruled"),
 }
-"""Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
-of command), and the statement.
-"""
 
 
 @experiment(
@@ -229,22 +225,20 @@ def rules(bed: Testbed) -> Iterator[Row]:
 
 
 def _by_command(bed: Testbed, commands: dict[str, str]) -> tuple[int, dict[str, pd.DataFrame]]:
-    """The number of tuples in tenk1, and the profile of each command."""
+    """The number of tuples in tenk1, and the profile of each command.
+
+    Beside it there is `ruled`, with rules for DELETE and UPDATE.
+    """
     callgrind.require()
     cluster = queries.loaded_cluster(bed)
     with cluster.connect() as connection:
-        make_relations(connection)
+        with connection.transaction():
+            loading.replace(connection, "ruled", queries.one_line("relations.ruled"))
+            queries.SQL.run(connection, "relations.rules")
+        connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
         [tuples] = connection.execute("SELECT count(*) FROM tenk1").fetchone()
     prewarm = queries.one_line("relations.prewarm")
     return tuples, callgrind.by_command(cluster, commands, prewarm)
-
-
-def make_relations(connection: psycopg.Connection) -> None:
-    """Make what the commands need beside tenk1: ruled, with rules for DELETE and UPDATE."""
-    with connection.transaction():
-        loading.replace(connection, "ruled", SQL.each("relations.ruled")[0])
-        SQL.run(connection, "relations.rules")
-    connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
 
 
 @experiment(units={"postquel": "text", "sql": "text"})

@@ -12,7 +12,6 @@ optimization, which somebody compiled:
 - no stored addresses: as assertions, but a function is looked up whenever it is called
 """
 
-import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +19,11 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SETS, TRANSACTIONS
 from pgrerun.lab.postgres95 import Backend, in_all_releases
-from pgrerun.lab.quel import figures
-from pgrerun.lab.relations.debit_credit import DebitCredit
-from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
+# Variant to the name of its build.
 VARIANTS = {
     "assertions": "postgres95",
     "no node checks": "postgres95-no-node-checks",
@@ -35,7 +32,6 @@ VARIANTS = {
     "no offset cache": "postgres95-no-offset-cache",
     "no stored addresses": "postgres95-no-stored-addresses",
 }
-"""Variant to the name of its build."""
 POOL = "-B 16"  # pages, as in the report (3.2.2)
 FETCHING = ("fastgetattr", "heap_getattr")
 _TEXT = "x" * 88
@@ -45,9 +41,7 @@ def load(backend: Backend, bank: DebitCredit = queries.BANK) -> None:
     """onek, tenk1 and tenk2 without an index, and the bank of Figure 2.2 with its three B-trees."""
     for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
         relation = Wisconsin(name, tuples, attributes="1990", order=order)
-        columns = relation.columns().values()
-        text = [[_text(value) for value in column.tolist()] for column in columns]
-        backend.load(relation.create_sql, zip(*text, strict=True))
+        backend.load(relation.create_sql, relation.tuples())
     load_bank(backend, bank)
     backend.run([backend.release.analyze])
 
@@ -64,26 +58,15 @@ def load_bank(backend: Backend, bank: DebitCredit) -> None:
     backend.run(["CREATE TABLE history (bid int4, tid int4, aid int4, amount float8, string text)"])
 
 
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def transactions(count: int, seed: int, bank: DebitCredit = queries.BANK) -> list[list[str]]:
-    """Figure 2.3's commands, a list for each transaction, keys drawn independently."""
-    draws = random.Random(seed)
-    found = []
-    for _ in range(count):
-        keys = tuple(
-            draws.randint(1, most) for most in (bank.accounts, bank.tellers, bank.branches)
-        )
-        texts = figures.translated(figures.printed("2.3"), keys)
-        found.append([in_all_releases(sql) for _, sql in texts])
-    return found
+    """Figure 2.3's commands as Postgres95 takes them, a list for each transaction."""
+    drawn = queries.drawn_transactions(count, seed, bank)
+    return [[in_all_releases(sql) for sql in commands] for commands in drawn]
 
 
 def work(workload: str, count: int) -> tuple[list[str], list[str]]:
     """A set's commands to warm up with, and to count."""
-    if workload == TRANSACTIONS:
+    if workload == queries.TRANSACTIONS:
         first, second = (sum(transactions(each, seed), []) for each, seed in ((3, 1), (count, 2)))
         return first, second
     scans = [in_all_releases(sql) for sql in queries.scans()]
@@ -113,7 +96,7 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
     for variant, build in VARIANTS.items():
         with Backend.of(build, POOL) as loaded:
             load(loaded)
-            for query_set in SETS:
+            for query_set in queries.SETS:
                 with loaded.copied() as backend:
                     found = profiled(backend, query_set, bed.parameters.transactions)
                 for row in found[found["exclusive"] > 0].itertuples(index=False):
@@ -139,7 +122,7 @@ def postgres95_callers(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as loaded:
         load(loaded)
-        for query_set in SETS:
+        for query_set in queries.SETS:
             with loaded.copied() as backend:
                 found = profiled(backend, query_set, bed.parameters.transactions, callers=3)
             names = found["function"].str.split("'")
@@ -160,8 +143,8 @@ def postgres95_callers(bed: Testbed) -> Iterator[Row]:
                 }
 
 
+# How often a condition uses one attribute.
 USES = (1, 9)
-"""How often a condition uses one attribute."""
 
 
 @experiment(units={"calls": "calls"})
@@ -172,9 +155,7 @@ def postgres95_uses(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as backend:
         relation = Wisconsin("onek", 1_000, attributes="1990")
-        columns = relation.columns().values()
-        text = [[_text(value) for value in column.tolist()] for column in columns]
-        backend.load(relation.create_sql, zip(*text, strict=True))
+        backend.load(relation.create_sql, relation.tuples())
         scans = [
             "SELECT onek.unique1 FROM onek WHERE "
             + " AND ".join(f"onek.unique2 < {1_000 + number}" for number in range(uses))
@@ -194,13 +175,12 @@ def postgres95_formatting(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(VARIANTS["assertions"], POOL) as backend:
         load(backend)
-        found = profiled(backend, TRANSACTIONS, bed.parameters.transactions, callers=3)
+        found = profiled(backend, queries.TRANSACTIONS, bed.parameters.transactions, callers=3)
     within = found["function"].str.contains("printf")
     for part, rows in (("making text", found[within]), ("all", found)):
         yield {"part": part, "instructions": int(rows["exclusive"].sum())}
 
 
-_SUBSYSTEMS = subsystems.SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
 # what isn't there today, or lies elsewhere
 _MOVED = {"storage": "storage_manager", "obj": "parser", "access/rtree": "access_methods"}
 
@@ -217,5 +197,6 @@ def place(file: str, program: str) -> tuple[str, str]:
     if folder == ".":  # made by lex and yacc when it was compiled
         return "parser", "parser"
     names = [folder, folder.partition("/")[0]]
-    named = [found for found in (_SUBSYSTEMS.get(one) or _MOVED.get(one) for one in names) if found]
+    known = (subsystems.SUBSYSTEMS.get(one) or _MOVED.get(one) for one in names)
+    named = [found for found in known if found]
     return folder, named[0] if named else "others"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import perf, sessions
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -24,8 +23,8 @@ def samples(bed: Testbed) -> Iterator[Row]:
     server = bed.server
     queries.load_once(bed, server)
     sets = {
-        SCANS: [*queries.scans(), *queries.UNDO],
-        TRANSACTIONS: queries.transactions(bed, 50),
+        queries.SCANS: [*queries.scans(), *queries.UNDO],
+        queries.TRANSACTIONS: queries.transactions(bed, 50),
     }
     for query_set, commands in sets.items():
         with sessions.repeating(server, commands) as backend:

@@ -25,6 +25,7 @@ from pgrerun.chapters.scalability.load import (
     SQL,
     TPS,
     Load,
+    compare_loads,
     loaded,
     ours,
     pairs,
@@ -62,6 +63,13 @@ def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
     return [(f"{name}-before", name) for name in names]
 
 
+def load_counted(server: Cluster, rows: int) -> None:
+    """Make the relation that is looked up, with so many rows."""
+    with server.connect() as connection:
+        loading.replace(connection, "counted", SQL.text("builds.counted"))
+        SQL.run(connection, "builds.fill_counted", rows=rows)
+
+
 # ---- counted, with one session
 
 CALLED = ("LWLockAcquire", "hash_search_with_hash_value")  # told apart by who calls them
@@ -85,9 +93,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
     every = {name: programs(name) for name in names} | {TODAY: bed.programs}
     for name, found in every.items():
         with Cluster(found) as cluster:
-            with cluster.connect() as connection:
-                loading.replace(connection, "counted", SQL.text("builds.counted"))
-                SQL.run(connection, "builds.fill_counted", rows=ROWS)
+            load_counted(cluster, ROWS)
             cluster.stop()
             rows = callgrind.repeated(
                 cluster,
@@ -171,9 +177,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
         for name in names:
             for idle in (0, many):
                 server = stack.enter_context(Cluster(programs(name), settings))
-                with server.connect() as connection:
-                    loading.replace(connection, "counted", SQL.text("builds.counted"))
-                    SQL.run(connection, "builds.fill_counted", rows=ROWS)
+                load_counted(server, ROWS)
                 _leave_idle(stack, server, idle)
                 servers[name, idle] = server
 
@@ -273,8 +277,10 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
 @experiment(units=TPS, needs=["restart"])
 def releases_over_clients(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.1 and 9.2 by up to twice as many clients as processors; writers by as many."""
-    many = [(name, "lookups", n) for name in complete([RELEASES]) for n in _sweep()]
-    many += [(name, "writers", processors()) for name in RELEASES]
+    here = processors()
+    swept = sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
+    many = [(name, "lookups", n) for name in complete([RELEASES]) for n in swept]
+    many += [(name, "writers", here) for name in RELEASES]
     yield from _over_clients(bed, many)
 
 
@@ -333,11 +339,6 @@ def pools_on_builds(bed: Testbed) -> Iterator[Row]:
     )
 
 
-def _sweep() -> list[int]:
-    here = processors()
-    return sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
-
-
 def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterator[Row]:
     """Throughput of loads by so many clients on builds, whose commits don't wait for the disk."""
     with ExitStack() as stack:
@@ -347,19 +348,8 @@ def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterato
             servers[name] = stack.enter_context(Cluster(programs(name), settings))
             loaded(bed, servers[name])
         loads = {case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2]) for case in many}
-
-        def measure(block: Block, build: str, load: str, clients: int) -> dict[str, float]:
-            return loads[build, load, clients].throughput(block)
-
-        variants = [{"build": name, "load": load, "clients": n} for name, load, n in many]
-        yield from bed.compare(
-            measure,
-            variants,
-            pairs=pairs(bed),
-            warmup=0,
-            positive=["tps"],
-            processors=processors(),
-        )
+        factors = ("build", "load", "clients")
+        yield from compare_loads(bed, factors, loads, pairs(bed), processors=processors())
 
 
 # ---- a spinlock of Itanium

@@ -15,6 +15,7 @@ from pgrerun.chapters.scalability.load import (
     TPS,
     Load,
     client_counts,
+    compare_loads,
     crowd_size,
     loaded,
     messages,
@@ -25,9 +26,8 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import off_cpu, perf, sessions
-from pgrerun.lab.server import Cluster, Server
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.server import Cluster, Server, private
+from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import statistics
 
 # ---- sweeps
@@ -42,25 +42,15 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     tested = loaded(bed)
     runs = [(number, False) for number in client_counts(bed)] + [(one_per_processor(bed), True)]
     loads = {run: Load(bed, tested, "lookup", run[0]) for run in runs}
-
-    def measure(block: Block, clients: int, again: bool) -> dict[str, float]:
-        return loads[clients, again].observe(block)
-
-    variants = [{"clients": number, "again": again} for number, again in runs]
-    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+    yield from compare_loads(bed, ("clients", "again"), loads, pairs(bed), Load.observe)
 
 
 @experiment(units=TPS)
 def crowd(bed: Testbed) -> Iterator[Row]:
     """Lookups by one client per processor and by the most clients."""
     tested, many = loaded(bed), [one_per_processor(bed), client_counts(bed)[-1]]
-    loads = {number: Load(bed, tested, "lookup", number) for number in many}
-
-    def measure(block: Block, clients: int) -> dict[str, float]:
-        return loads[clients].throughput(block)
-
-    most = pairs(bed, 2 * bed.parameters.pairs)
-    yield from bed.compare(measure, {"clients": many}, pairs=most, warmup=0, positive=["tps"])
+    loads = {(number,): Load(bed, tested, "lookup", number) for number in many}
+    yield from compare_loads(bed, ["clients"], loads, pairs(bed, 2 * bed.parameters.pairs))
 
 
 @experiment(units=OBSERVED, needs=["restart"])
@@ -68,15 +58,9 @@ def writers(bed: Testbed) -> Iterator[Row]:
     """pgbench's transaction by each number of clients, without waiting for the flush."""
     tested = loaded(bed)
     many = sorted({1, one_per_processor(bed), crowd_size(), client_counts(bed)[-1]})
-    loads = {number: Load(bed, tested, "tpcb", number) for number in many}
-
-    def measure(block: Block, clients: int) -> dict[str, float]:
-        return loads[clients].observe(block)
-
+    loads = {(number,): Load(bed, tested, "tpcb", number) for number in many}
     with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(
-            measure, {"clients": many}, pairs=pairs(bed), warmup=0, positive=["tps"]
-        )
+        yield from compare_loads(bed, ["clients"], loads, pairs(bed), Load.observe)
 
 
 RESAMPLES = 100  # of the law's fit: its intervals are told and not judged
@@ -194,15 +178,8 @@ def on_one_and_on_all(bed: Testbed, tested: Cluster, many: int, **common: str) -
         for load, script in SCRIPTS.items()
         for number, chosen in kept.items()
     }
-
-    def measure(block: Block, load: str, processors: int) -> dict[str, float]:
-        return loads[load, processors].throughput(block)
-
-    variants = {"load": list(SCRIPTS), "processors": list(kept)}
     with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(
-            measure, variants, pairs=many, warmup=0, positive=["tps"], fixed=True, **common
-        )
+        yield from compare_loads(bed, ("load", "processors"), loads, many, fixed=True, **common)
 
 
 @contextmanager
@@ -232,17 +209,12 @@ def pools(bed: Testbed) -> Iterator[Row]:
 
 def in_pools(bed: Testbed, servers: Mapping[str, Server]) -> Iterator[Row]:
     """The same on any two servers, whose pools are told apart by `FITS` and `DOESNT_FIT`."""
-    variants = {"data": list(servers), "clients": [1, crowd_size()]}
     loads = {
         (data, number): Load(bed, loaded(bed, tested), "lookup", number)
         for data, tested in servers.items()
-        for number in variants["clients"]
+        for number in (1, crowd_size())
     }
-
-    def measure(block: Block, data: str, clients: int) -> dict[str, float]:
-        return loads[data, clients].throughput(block)
-
-    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+    yield from compare_loads(bed, ("data", "clients"), loads, pairs(bed))
 
 
 # ---- how often backends are switched out, and why
@@ -265,7 +237,7 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
     [postmaster] = [pid for pid, role in tested.pids().items() if role == "postmaster"]
     spans = {}
     with (
-        PrivateDirectory(base_directory()) as folder,
+        private.PrivateDirectory(private.base_directory()) as folder,
         sessions.configured(tested, synchronous_commit="off"),
     ):
         loads = {name: Load(bed, tested, script, most) for name, script in SCRIPTS.items()}

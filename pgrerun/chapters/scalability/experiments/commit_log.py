@@ -47,8 +47,11 @@ def clog_buffers_on_builds(bed: Testbed) -> Iterator[Row]:
                     with watched.serving(disk.Disk(only=_log(tested))) as stretch:
                         SQL.run(connection, "commit_log.ask_backwards", scan=2 * number + 1)
                         again = stretch.counts().reads.requests
-                kilobytes = (PAGES - again) * PAGE // 1024
-                yield {"build": name, "shared_buffers": pool, "kilobytes": kilobytes}
+                yield {
+                    "build": name,
+                    "shared_buffers": pool,
+                    "kilobytes": (PAGES - again) * PAGE // 1024,
+                }
 
 
 FILLING, SLOW, OTHERS = range(1, 21), 21, range(22, PAGES)  # pages

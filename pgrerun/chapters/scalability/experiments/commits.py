@@ -19,8 +19,7 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.instruments import sessions
-from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.instruments import counters, sessions
 from pgrerun.lab.models import group_commit as model
 from pgrerun.lab.server import Server, releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
@@ -83,13 +82,13 @@ def _sweep(
     """
     loaded(bed, tested)
     loads = {run: Load(bed, tested, "insert", run[0]) for run in inserts}
-    with Counters(tested, settle=0) as counters:
+    with counters.Counters(tested, settle=0) as counter:
 
         def measure(block: Block, clients: int, waits: bool) -> dict[str, float]:
             # outside of the count, for changing a setting flushes as well
             with inserts[clients, waits]():
                 loads[clients, waits].lasting()
-                with counters.measured() as counted:
+                with counter.measured() as counted:
                     done = loads[clients, waits].run(block.seed)
             flushes, seconds = counted.wal_flushes
             return {

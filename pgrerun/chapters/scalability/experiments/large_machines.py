@@ -1,12 +1,11 @@
 """What processors cost each other here, and larger machines, simulated (`lab.models`)."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,10 +40,10 @@ def handoffs(bed: Testbed, rounds: int = 400) -> Iterator[Row]:
 def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     """Nanoseconds to add to a word, while another process adds to one so many bytes away."""
     cachelines.require()
-    lasting = _Rounds(bed, rounds, lambda n: cachelines.false_sharing_cost(DISTANCES[-1], n))
+    lasting = _rounds(bed, rounds, partial(cachelines.false_sharing_cost, DISTANCES[-1]))
 
     def measure(block: Block, bytes_apart: int) -> dict[str, float]:
-        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting.rounds)}
+        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting)}
 
     many = pairs(bed, bed.parameters.pairs)
     yield from bed.compare(measure, {"bytes_apart": DISTANCES}, pairs=many, warmup=0)
@@ -58,24 +57,22 @@ def snapshot_scan(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     neighbours in the structures, or does nothing.
     """
     cachelines.require()
-    lasting = _Rounds(bed, rounds, lambda n: cachelines.scan_cost(True, n))
+    lasting = _rounds(bed, rounds, partial(cachelines.scan_cost, True))
 
     def measure(block: Block, words: str, neighbours: str) -> dict[str, float]:
         packed, idle = words == "packed", neighbours == "left alone"
-        return {"time": cachelines.scan_cost(packed, lasting.rounds, idle)}
+        return {"time": cachelines.scan_cost(packed, lasting, idle)}
 
     seen = (("spread", "changed"), ("packed", "changed"), ("spread", "left alone"))
     variants = [{"words": words, "neighbours": neighbours} for words, neighbours in seen]
     yield from bed.compare(measure, variants, pairs=pairs(bed, bed.parameters.pairs), warmup=0)
 
 
-class _Rounds:
+def _rounds(bed: Testbed, least: int, cost: Callable[[int], float]) -> int:
     """So many rounds that one measurement takes the parameter `seconds`, `least` at least."""
-
-    def __init__(self, bed: Testbed, least: int, cost: Any):
-        found = cost(least)  # nanoseconds a word
-        words = max(cachelines.WORDS, cachelines.MEMBERS)
-        self.rounds = max(least, round(bed.parameters.seconds * 1e9 / found / words))
+    found = cost(least)  # nanoseconds a word
+    words = max(cachelines.WORDS, cachelines.MEMBERS)
+    return max(least, round(bed.parameters.seconds * 1e9 / found / words))
 
 
 # ---- simulated

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from pgrerun.chapters.scalability.experiments.builds import complete, programs
+from pgrerun.chapters.scalability.experiments.builds import complete, load_counted, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
@@ -52,9 +52,7 @@ def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -
     look_up = SQL.text("builds.look_up", rows=rows, lookups=lookups)
     for name in complete([COUNTING]):
         server = bed.release(programs(name))
-        with server.connect() as connection:
-            loading.replace(connection, "counted", SQL.text("builds.counted"))
-            SQL.run(connection, "builds.fill_counted", rows=rows)
+        load_counted(server, rows)
         for data, pool in POOLS.items():
             with server.restarted({"shared_buffers": pool}):
                 with server.connect() as connection:
@@ -85,8 +83,12 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
                 loading.replace(connection, "inserted", SQL.text("builds.inserted"))
             with _counted(server) as locks:
                 sessions.at_once(server, [insert] * number)
-            counts = {count: locks[INSERT][count] for count in COUNTS}
-            yield {"build": name, "sessions": number, "records": rows * number, **counts}
+            yield {
+                "build": name,
+                "sessions": number,
+                "records": rows * number,
+                **{count: locks[INSERT][count] for count in COUNTS},
+            }
 
 
 BY_LOCK = {"transactions": "transactions", "blocked": "samples"} | COUNTS
@@ -122,10 +124,14 @@ def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Itera
                 done, blocked = sessions.count_meanwhile(
                     server, SQL.text("builds.waiting"), 0.01, work
                 )
-        counted = {"transactions": done.transactions, "blocked": blocked}
         for lock in dict.fromkeys([*NAMES.values(), OTHER]):
-            found = {count: locks[lock][count] for count in COUNTS}
-            yield {"build": name, "lock": lock, **counted, **found}
+            yield {
+                "build": name,
+                "lock": lock,
+                "transactions": done.transactions,
+                "blocked": blocked,
+                **{count: locks[lock][count] for count in COUNTS},
+            }
 
 
 def _pages_read(server: Cluster) -> int:

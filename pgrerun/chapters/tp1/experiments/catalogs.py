@@ -194,8 +194,8 @@ def catalog_sizes(bed: Testbed) -> Iterator[Row]:
     untouched = {} if bed.borrowed else {"dbname": "template1"}
     with bed.server.connect(**untouched) as connection:
         found = sizes.in_schema(connection, "pg_catalog")
-    for row in found[found["kind"] == "table"].to_dict("records"):
-        yield {"catalog": row["relation"], "pages": row["pages"], "tuples": row["tuples"]}
+    tables = found[found["kind"] == "table"].rename(columns={"relation": "catalog"})
+    yield from tables[["catalog", "pages", "tuples"]].to_dict("records")
 
 
 @experiment(units={"index_pages": "pages/lookup", "heap_pages": "pages/lookup"})
@@ -227,14 +227,14 @@ def attribute_lookup(bed: Testbed) -> Iterator[Row]:
         connection.execute("DROP TABLE attribute_copy")
 
 
+# By which access a copy of INGRES's attribute relation is reached, and how it is made so.
 ORGANIZED = {
     "heap": (),
     "isam": ("modify attributes to isam on attrelid, attid",),
     "hash": ("modify attributes to hash on attrelid, attid",),
 }
-"""By which access a copy of INGRES's attribute relation is reached, and how it is made so."""
+# Relations and attributes of each: their entries take nine pages of 8 kB, as the report's do.
 CREATED, ATTRIBUTES = 276, 13
-"""Relations and attributes of each: their entries take nine pages of 8 kB, as the report's do."""
 
 
 @experiment(units={"reads": "pages", "found": "tuples"})

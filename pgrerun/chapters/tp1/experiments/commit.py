@@ -95,5 +95,4 @@ def wal_by_kind(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]
         records = wal.records(connection, written.start, written.end)
     columns = ["records", "bytes", "fpi_bytes"]
     by_kind = records.groupby("resource_manager")[columns].sum() / transactions
-    for row in by_kind.sort_values("bytes", ascending=False).reset_index().to_dict("records"):
-        yield {name: row[name] for name in ("resource_manager", *columns)}
+    yield from by_kind.sort_values("bytes", ascending=False).reset_index().to_dict("records")

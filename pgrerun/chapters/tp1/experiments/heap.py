@@ -81,8 +81,7 @@ def versions_of_one_tuple(bed: Testbed) -> Iterator[Row]:
     page = page[page["line_pointer"].isin([old, new] if moved == block else [old])]
     following = page["ctid"].str.extract(r",(\d+)\)", expand=False).astype(int)
     made, ended = page["xmin"] == replacing, page["xmax"] == replacing
-    found = page.assign(next=following, made_by=made, ended_by=ended)
-    for row in found.to_dict("records"):
+    for row in page.assign(next=following, made_by=made, ended_by=ended).to_dict("records"):
         yield {
             "moment": row["when"],
             "line_pointer": row["line_pointer"],

@@ -30,31 +30,33 @@ from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
 ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
+# Rung to the report's stage, pages of the pool, and what the backend is told.
 RUNGS = {
     ALONE: ("one", POOL_1990, ""),
     ENLARGED: ("append", POOL_ENLARGED, ""),
     STABLE: ("stable", POOL_ENLARGED, " -S"),
 }
-"""Rung to the report's stage, pages of the pool, and what the backend is told."""
 FIRST, LOOKED, APPENDED = "first stage", "random looks", "appended"
+# How a replacement finds its place to the build, pages of the pool, and what the backend is told.
+#
+# The first stage looks at three random pages and then appends a page of its own; random looks
+# append to the last page. All of them try the old version's page before.
 PLACED = {
     FIRST: ("postgres95-first-stage", POOL_1990, ""),
     LOOKED: ("postgres95-random-looks", POOL_ENLARGED, ""),
     APPENDED: (BUILD, POOL_ENLARGED, ""),
 }
-"""How a replacement finds its place to the build, pages of the pool, and what the backend is told.
-
-The first stage looks at three random pages and then appends a page of its own; random looks append
-to the last page. All of them try the old version's page before.
-"""
 REPLACED = ("branch", "teller", "account")
 SEEDS = 7  # of the keys
 # of transactions, of the times of their ends, and of the identifiers to be given out next
 STATUS = ("pg_log", "pg_time", "pg_variable")
-KINDS = dict.fromkeys(RELATIONS, "relation") | dict.fromkeys(INDEXES, "index")
-KINDS |= dict.fromkeys(STATUS, "status")
+KINDS = {
+    **dict.fromkeys(RELATIONS, "relation"),
+    **dict.fromkeys(INDEXES, "index"),
+    **dict.fromkeys(STATUS, "status"),
+}
+# Transactions before those that are counted as the steady state.
 WARM = 20
-"""Transactions before those that are counted as the steady state."""
 _SMALL = DebitCredit(10, 100, 1000)
 _COMMANDS = ("begin", "retrieve", "account", "teller", "branch", "history", "end")
 
@@ -146,11 +148,10 @@ def _sessions(
     count = min(REPORT_BATCH, 10 * bed.parameters.counted)
     with ExitStack() as opened:
         loaded: dict[str, Backend] = {}
-        for build, _, _ in rungs.values():
-            if build not in loaded:
-                loaded[build] = opened.enter_context(Backend.of(build))
-                load_bank(loaded[build], bank)
-                loaded[build].run([loaded[build].release.analyze])
+        for build in dict.fromkeys(build for build, _, _ in rungs.values()):
+            loaded[build] = opened.enter_context(Backend.of(build))
+            load_bank(loaded[build], bank)
+            loaded[build].run([loaded[build].release.analyze])
 
         def measure(block: Block, rung: str, vacuumed: bool = False) -> dict[str, float]:
             build, buffers, told = rungs[rung]
@@ -192,16 +193,10 @@ def session(
 
 def anew(requests: pd.DataFrame, since: int) -> int:
     """Reads of pages for which neither their transaction nor the one before has asked."""
-    last: dict[tuple[str, int], int] = {}
-    number = 0
-    for one in requests.itertuples(index=False):
-        if one.kind == "flushes":
-            continue
-        page = (one.file, one.page)
-        known = last.get(page, -2) >= one.transaction - 1
-        number += one.kind == "reads" and one.transaction >= since and not known
-        last[page] = one.transaction
-    return number
+    asked = requests[requests["kind"] != "flushes"]
+    before = asked.groupby(["file", "page"])["transaction"].shift(fill_value=-2)
+    new = (asked["kind"] == "reads") & (before < asked["transaction"] - 1)
+    return int((new & (asked["transaction"] >= since)).sum())
 
 
 def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -219,8 +214,7 @@ def postgres95_sizes(bed: Testbed) -> Iterator[Row]:
     """
     with Backend.of(BUILD) as backend:
         fresh = _pages_of(backend)
-        rows = backend.run([_INDEXED])[0]
-        indexed = {row["relname"] for row in rows}
+        indexed = {row["relname"] for row in backend.run([_INDEXED])[0]}
         load_bank(backend, DebitCredit.report())
         for file, number in (_pages_of(backend) | fresh).items():
             yield {
@@ -270,6 +264,7 @@ def postgres95_crash(bed: Testbed) -> Iterator[Row]:
         yield row("after", float(backend.run([look])[0][0]["found"]))
 
 
+# The catalogs that a first transaction reads, and a field by which each is looked up.
 LOOKED_UP = {
     "pg_am": "oid",
     "pg_amop": "amopid",
@@ -281,7 +276,6 @@ LOOKED_UP = {
     "pg_proc": "oid",
     "pg_type": "oid",
 }
-"""The catalogs that a first transaction reads, and a field by which each is looked up."""
 
 
 @experiment(
@@ -305,8 +299,11 @@ def postgres95_own_index(bed: Testbed) -> Iterator[Row]:
         loaded.run([loaded.release.analyze])
         without = _reads(loaded, work)
         for catalog, field in LOOKED_UP.items():
-            row = {"catalog": catalog, "field": field}
-            row |= {"catalog_pages_without": int(without.get(catalog, 0))}
+            row = {
+                "catalog": catalog,
+                "field": field,
+                "catalog_pages_without": int(without.get(catalog, 0)),
+            }
             query = f"SELECT {catalog}.oid FROM {catalog} WHERE {catalog}.{field} = '1'::oid"
             with loaded.copied() as own:
                 own.run([f"CREATE INDEX {BTREE} ON {catalog} USING btree ({field} oid_ops)"])
@@ -331,6 +328,7 @@ def _reads(loaded: Backend, work: list[str]) -> "pd.Series[int]":
 
 # the executor's routines that scan what a query is about
 _OF_RELATIONS = ("ExecBeginScan", "ExecOpenScanR", "ExecSort", "ExecMaterial")
+_CALLED = {"planned": "planner", "looked_up": "SearchSysCache", "scans": "heap_beginscan"}
 
 
 @experiment(units={"planned": "calls", "looked_up": "calls", "scans": "calls"})
@@ -348,15 +346,15 @@ def postgres95_planning(bed: Testbed) -> Iterator[Row]:
     kept = found[~(executing & (found["routine"] == "heap_beginscan"))]
     calls = kept.pivot_table("calls", "statement", "routine", "sum", 0)
     for place in range(1, len(_COMMANDS) - 1):
-        counts = {"planned": "planner", "looked_up": "SearchSysCache"}
-        counts |= {"scans": "heap_beginscan"}
-        row = {name: int(calls.at[place, routine]) for name, routine in counts.items()}
-        yield {"command": _COMMANDS[place]} | row
+        yield {
+            "command": _COMMANDS[place],
+            **{name: int(calls.at[place, routine]) for name, routine in _CALLED.items()},
+        }
 
 
 SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"
+# Relations of the catalogs whose first attribute is fetched.
 FETCHES = 10
-"""Relations of the catalogs whose first attribute is fetched."""
 
 
 @experiment(units={"index_pages": "pages", "heap_pages": "pages", "found": "tuples"})

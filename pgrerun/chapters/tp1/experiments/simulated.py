@@ -1,12 +1,17 @@
-"""What the report's own numbers predict: its ladder on its disk, and its program run twice."""
+"""What the report's own numbers predict: its ladder on its disk, and its program run twice.
+
+And that program itself, by which the report shows how much of computing and waiting overlaps.
+"""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
 from pgrerun.chapters.tp1.variants import FLUSHING, PROBING, RUNGS
+from pgrerun.lab.instruments import overlap
 from pgrerun.lab.models import closed_network, workstation
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.server.private import base_directory
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 CALIBRATED = 6_000  # cycles of the simulated program that are as good as any more
@@ -53,6 +58,24 @@ def simulated_ladder(bed: Testbed) -> Iterator[Row]:
                 "printed_tps": float(in_print["tp1"]),
                 "simulated_tps": float(simulated.throughput),
             }
+
+
+@experiment(units={"processor_share": "share of one processor", "elapsed": "s"})
+def program(bed: Testbed) -> Iterator[Row]:
+    """The report's read-compute-write program on one processor: one copy, then two.
+
+    Adjusted on this machine to wait for its I/O about half of the time; runs beside the
+    cluster's files, on the disk that the ladder was climbed on.
+    """
+    folder, cycles = base_directory(), bed.parameters.cycles
+    rounds = overlap.calibrate(folder, cycles=cycles)
+
+    def measure(block: Block, copies: int) -> dict[str, float]:
+        ran = overlap.run(folder, copies=copies, cycles=cycles, rounds=rounds)
+        return {"processor_share": ran.processor, "elapsed": ran.elapsed}
+
+    # a run takes a second, and the calibration has warmed it up
+    yield from bed.compare(measure, {"copies": [1, 2]}, pairs=bed.fewer_pairs, warmup=0)
 
 
 @experiment(units={"processor_share": "share of one processor"})

@@ -37,8 +37,7 @@ from pgrerun.chapters.tp1.variants import (
 )
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.instruments import counters, overlap, process_table
-from pgrerun.lab.server import Cluster, set_session, value
-from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+from pgrerun.lab.server import private, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -144,11 +143,23 @@ class SlowLadder:
         return self.measured(rung, block, self.computing[lone].rows)
 
     def measured(self, name: str, block: Block, rows: int) -> dict[str, float]:
-        """A rung's metrics, as in `UNITS`, with so many rows computed after each command."""
+        """A rung's metrics, as in `UNITS`, with so many rows computed after each command.
+
+        The relations are loaded anew.
+        """
         rung, draws = CLIMBED[name], random.Random(block.seed)
         number = backends_of(self.bed, rung)
         each = self.bed.parameters.counted * LONGER.get(name, 1)
-        cluster, disk = self.prepared(name)
+        settings = {
+            "shared_buffers": f"{rung.buffers * 8}kB",
+            "bgwriter_lru_maxpages": 0,
+            # The slowed disk's time stands for what the machine's own would take.
+            "fsync": "off",
+            "track_io_timing": "on",
+        }
+        cluster, disk = self.bed.cluster_on_slow_disk(**settings)
+        cluster.pin({0})
+        relations(self.bed).load(cluster)
         script = computing(SQL.script(rung.script), rows)
         with ExitStack() as stack:
             backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
@@ -175,16 +186,6 @@ class SlowLadder:
             "writes": asked.writes.requests / done,
             "computing": rows * script.count(_COMPUTING.format(rows=rows)),
         }
-
-    def prepared(self, name: str) -> tuple[Cluster, Slowed]:
-        """A rung's cluster, its relations loaded anew, and its disk."""
-        settings = {"shared_buffers": f"{CLIMBED[name].buffers * 8}kB", "bgwriter_lru_maxpages": 0}
-        # The slowed disk's time stands for what the machine's own would take.
-        settings |= {"fsync": "off", "track_io_timing": "on"}
-        cluster, disk = self.bed.cluster_on_slow_disk(**settings)
-        cluster.pin({0})
-        relations(self.bed).load(cluster)
-        return cluster, disk
 
     def run(
         self, backends: Sequence[psycopg.Connection], draws: random.Random, script: str, each: int
@@ -247,14 +248,17 @@ def slow_program(bed: Testbed) -> Iterator[Row]:
 
     Requests of the disk take exponential times, as queueing theory has them.
     """
-    cycles, where = bed.parameters.cycles, base_directory()
+    cycles, where = bed.parameters.cycles, private.base_directory()
     alone = printed.cell("tp1_overlap", "one", "cpu_percent") / 100
     slowed = partial(Disk, 4 / RATE, 4 / RATE, drawn=True)
-    with Slowed() as disk, PrivateDirectory(where, account()) as home:
+    with Slowed() as disk, private.PrivateDirectory(where, private.account()) as home:
         with disk.serving(slowed()) as stretch:
-            worked = lambda: stretch.counts().all.busy
             rounds = overlap.calibrate(
-                home.path, cycles=cycles, busy=alone, disk=disk, worked=worked
+                home.path,
+                cycles=cycles,
+                busy=alone,
+                disk=disk,
+                worked=lambda: stretch.counts().all.busy,
             )
 
         def measure(block: Block, copies: int) -> dict[str, float]:

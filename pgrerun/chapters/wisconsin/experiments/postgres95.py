@@ -13,9 +13,8 @@ from itertools import product
 import pandas as pd
 
 from pgrerun.chapters.wisconsin import contenders, queries
-from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, SPECIFIED, STATES, Instance
 from pgrerun.errors import ServerError
-from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
+from pgrerun.lab.postgres95 import BUNDLED, Backend, in_all_releases
 from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -26,6 +25,7 @@ KEEPING = re.compile(
     "debugtup'|heap_insert'(Exec(utePlan|Retrieve|utorRun)|standard_Exec|intorel_|heapam_tuple_i)"
 )
 BUILD = "postgres95-no-assertions"
+# Builds with the years in which their releases came out; cassert-off is of 14.
 YEARS = {
     BUILD: 1996,
     "6.5": 1999,
@@ -40,7 +40,6 @@ YEARS = {
     "9.4": 2014,
     "cassert-off": 2021,
 }
-"""Builds with the years in which their releases came out; cassert-off is of 14."""
 # what serves a feature that a query doesn't use: with all that it calls, of the function manager
 # its own instructions alone, as the operator itself has to be executed anyway
 FEATURES = {
@@ -51,17 +50,20 @@ FEATURES = {
 BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation, prints a head
 
 
-def load(backend: Backend, tuples: int = SPECIFIED, roles: Sequence[str] = queries.ROLES) -> None:
+def load(
+    backend: Backend, tuples: int = queries.SPECIFIED, roles: Sequence[str] = queries.ROLES
+) -> None:
     """The relations in every state of Figure 3.11."""
-    for state, role in product(STATES, roles):
+    # Postgres95 has no operators of an index by default
+    operators = " int4_ops" if backend.release.number < (6,) else ""
+    for state, role in product(queries.STATES, roles):
         if state == "with" and role not in ("tenk1", "tenk2"):
             continue
         source = contenders.population("tenk2" if role == "bprime" else role, tuples, state)
         name = queries.relation(role, state)
         indices = [
-            f"CREATE INDEX {name}_{attribute} ON {name} USING btree"
-            f" ({attribute}{_operators(backend.release)})"
-            for attribute in STATES[state]
+            f"CREATE INDEX {name}_{attribute} ON {name} USING btree ({attribute}{operators})"
+            for attribute in queries.STATES[state]
         ]
         create = source.create_sql.replace(f" {source.name} ", f" {name} ", 1)
         found = source.tuples(tuples // 10 if role == "bprime" else None)
@@ -69,21 +71,16 @@ def load(backend: Backend, tuples: int = SPECIFIED, roles: Sequence[str] = queri
     backend.run([backend.release.analyze])
 
 
-def _operators(release: Release) -> str:
-    """Postgres95 has no operators of an index by default."""
-    return " int4_ops" if release.number < (6,) else ""
-
-
 def _sql(quel: str) -> list[str]:
     return [in_all_releases(Translator().sql(one)) for one in read(quel)] if quel else []
 
 
-def _undo(instance: Instance) -> list[str]:
+def _undo(instance: queries.Instance) -> list[str]:
     into = getattr(instance.statement, "into", "")
     return ([f"DROP TABLE {into}"] if into else []) + _sql(instance.after)
 
 
-def answer(backend: Backend, instance: Instance) -> tuple[int, str]:
+def answer(backend: Backend, instance: queries.Instance) -> tuple[int, str]:
     """Tuples of a query's answer, and a digest of them in any order."""
     into, [query] = getattr(instance.statement, "into", ""), _sql(instance.text)
     shown = [f"SELECT * FROM {into}"] if into else []
@@ -97,7 +94,9 @@ def answer(backend: Backend, instance: Instance) -> tuple[int, str]:
     return len(lines), sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> dict[str, Row]:
+def counted(
+    backend: Backend, keys: Sequence[str], tuples: int = queries.SPECIFIED
+) -> dict[str, Row]:
     """Instructions of queries, in one session: the whole statement's, and which of them find.
 
     `executor` is what ExecutorRun takes, so neither parsing nor planning, neither making the
@@ -110,7 +109,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
     work: list[str] = []
     places: dict[int, str] = {}
     for key in keys:
-        instance = queries.instance(BY_KEY[key], tuples)
+        instance = queries.instance(queries.BY_KEY[key], tuples)
         once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
         places[len(work) + len(once) + len(_sql(instance.before))] = key
         work += once * 2
@@ -127,8 +126,8 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
         "executor": profile["inclusive"].where(name.str.startswith(run), 0)
         - profile["inclusive"].where(name.str.match(BEGINNING), 0),
         "keeping": profile["inclusive"].where(name.str.match(KEEPING), 0),
+        "without_features": profile["exclusive"],
     }
-    parts["without_features"] = profile["exclusive"]
     for feature, (how, routines) in FEATURES.items():
         spent = profile[how].where(name.str.match(routines), 0)
         parts[f"without_{feature}"] = profile["exclusive"] - spent
@@ -137,7 +136,7 @@ def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> d
     rows = {}
     for place, key in places.items():
         counts = {str(part): int(value) for part, value in sums.loc[place].items()}
-        changes = bool(queries.instance(BY_KEY[key], tuples).answer.among)
+        changes = bool(queries.instance(queries.BY_KEY[key], tuples).answer.among)
         counts["keeping"] *= not changes  # there it is the query itself
         rows[key] = counts | {"found": counts["executor"] - counts["keeping"]}
     return rows
@@ -162,7 +161,7 @@ def thirty_years(bed: Testbed) -> Iterator[Row]:
     """
     there = {BUILD, *builds.registered()}
     for name in (*(one for one in YEARS if one in there), BUNDLED):
-        yield from by_build(name, KEYS, bed.parameters.counted)
+        yield from by_build(name, queries.KEYS, bed.parameters.counted)
 
 
 def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
@@ -172,7 +171,7 @@ def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
         counts = counted(backend, keys, tuples)
         year = YEARS.get(name, 2007 + backend.release.number[0])  # a release a year since 10
         for key in keys:
-            instance = queries.instance(BY_KEY[key], tuples)
+            instance = queries.instance(queries.BY_KEY[key], tuples)
             number, digest = answer(backend, instance)
             yield {
                 "build": name,
@@ -195,19 +194,14 @@ def postgres95_pages(bed: Testbed) -> Iterator[Row]:
     execution in a session. forbidden: what its planner had to do without. CannotMeasure without
     Postgres95.
     """
-    yield from pages(KEYS, bed.parameters.counted)
-
-
-def pages(keys: Sequence[str], tuples: int, pools: Sequence[int] = (16, 1024)) -> Iterator[Row]:
-    """Rows of `postgres95_pages`; kinds are relation, index, result, catalog, status, sort."""
     with Backend.of(BUILD) as loaded:
-        load(loaded, tuples)
-        for pool, key in product(pools, keys):
-            yield from _pages_of(loaded, key, tuples, pool)
+        load(loaded, bed.parameters.counted)
+        for pool, key in product((16, 1024), queries.KEYS):
+            yield from _pages_of(loaded, key, bed.parameters.counted, pool)
 
 
 @experiment(units={"instructions": "instructions", "reads": "pages"})
-def tenth_of_postgres95(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
+def tenth_of_postgres95(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
     """A tenth of a relation stored by Postgres95, all read and by an index that isn't clustered:
     instructions from parsing to committing, and pages of the relation and its index that are read.
 
@@ -224,20 +218,30 @@ def tenth_of_postgres95(bed: Testbed, tuples: int = SPECIFIED) -> Iterator[Row]:
                 for row in _pages_of(loaded, key, tuples, 16)
                 if row["kind"] in ("relation", "index")
             ]
-            row = {"query": key, "tuples": tuples, "reads": sum(read)}
-            yield row | {"instructions": executed[key]["instructions"]}
+            yield {
+                "query": key,
+                "tuples": tuples,
+                "reads": sum(read),
+                "instructions": executed[key]["instructions"],
+            }
 
 
 def _pages_of(loaded: Backend, key: str, tuples: int, pool: int) -> Iterator[Row]:
-    """Rows of `postgres95_pages` of one query and one pool."""
-    instance = queries.instance(BY_KEY[key], tuples)
+    """Rows of `postgres95_pages` of one query and one pool; kinds as `kind` has them."""
+    instance = queries.instance(queries.BY_KEY[key], tuples)
     once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
     found, forbidden = _pages(loaded, pool, once * 2)
     of_query = found[found["statement"] == len(once) + len(_sql(instance.before))]
     by_kind = of_query.groupby(of_query["file"].map(kind))
     for name, counts in by_kind[["reads", "writes", "flushes"]].sum().iterrows():
-        factors = {"query": key, "tuples": tuples, "pool": pool, "kind": str(name)}
-        yield factors | counts.astype(int).to_dict() | {"forbidden": forbidden}
+        yield {
+            "query": key,
+            "tuples": tuples,
+            "pool": pool,
+            "kind": str(name),
+            **counts.astype(int).to_dict(),
+            "forbidden": forbidden,
+        }
 
 
 def _pages(loaded: Backend, pool: int, statements: Sequence[str]) -> tuple[pd.DataFrame, str]:
@@ -266,5 +270,7 @@ def kind(file: str) -> str:
         return "sort"
     if file == queries.RESULT:
         return "result"
-    relations = {queries.relation(role, state) for role, state in product(queries.ROLES, STATES)}
+    relations = {
+        queries.relation(role, state) for role, state in product(queries.ROLES, queries.STATES)
+    }
     return "relation" if file in relations else "index"

@@ -14,15 +14,13 @@ from pgrerun.chapters.wisconsin.contenders import (
     POSTGRESQL,
     ColdPostgreSQL,
     DuckDB,
-    Engine,
     PostgreSQL,
+    Sql,
 )
 from pgrerun.chapters.wisconsin.experiments.counts import explain
-from pgrerun.chapters.wisconsin.queries import BY_KEY, JOINS, SPECIFIED
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.relations.checksum import Answers
-from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 PASSES = 7  # blocks, at most, at the largest size, where a block takes long
@@ -38,13 +36,13 @@ WITH, WITHOUT = "enough", "none for data"
 
 def sizes(bed: Testbed) -> list[int]:
     """Tuples of the large relations, from the report's size to the largest."""
-    steps = np.geomspace(SPECIFIED, bed.parameters.largest, bed.parameters.sizes)
+    steps = np.geomspace(queries.SPECIFIED, bed.parameters.largest, bed.parameters.sizes)
     return [round(n) for n in steps]
 
 
-def timed(engine: Engine, query: str, n: int, block: Block, stored: bool, repeats: int) -> float:
+def timed(engine: Sql, query: str, n: int, block: Block, stored: bool, repeats: int) -> float:
     """Seconds of a query in a block: the median of so many runs, of a short one; undone each."""
-    instance, found = queries.instance(BY_KEY[query], n, block), []
+    instance, found = queries.instance(queries.BY_KEY[query], n, block), []
     while not found or (len(found) < repeats and sum(found) < PATIENCE):
         if found:
             engine.tidy(instance)
@@ -53,7 +51,7 @@ def timed(engine: Engine, query: str, n: int, block: Block, stored: bool, repeat
 
 
 def race(
-    bed: Testbed, n: int, engines: Sequence[Engine], variants: Sequence[Row], pairs: int = 0
+    bed: Testbed, n: int, engines: Sequence[Sql], variants: Sequence[Row], pairs: int = 0
 ) -> Iterator[Row]:
     """Seconds of variants (engine, query, stored); RerunError where two engines answer a block's
     query differently. A query always follows others of the same engine, which fill its caches.
@@ -69,7 +67,7 @@ def race(
 
         def measure(block: Block, engine: str, query: str, stored: bool) -> dict[str, float]:
             one = by_name[POSTGRESQL if engine == AGAIN else engine]
-            instance = queries.instance(BY_KEY[query], n, block)
+            instance = queries.instance(queries.BY_KEY[query], n, block)
             seconds = timed(one, query, n, block, stored, bed.parameters.repeats)
             asked = f"Query {query} of block {block.index}, over {n} tuples,"
             known.compare(asked, engine, one.answer(instance))
@@ -93,22 +91,22 @@ def times(bed: Testbed) -> Iterator[Row]:
     session's queries, not DuckDB's, so that they start from the same state.
     """
     engines = [PostgreSQL(bed.server, name) for name in (POSTGRESQL, CONFINED)]
-    every = tuple(BY_KEY)
+    every = tuple(queries.BY_KEY)
     variants = [
         *of(DUCKDB, every, True),
         *of(POSTGRESQL, every, True),
         *of(POSTGRESQL, every, False),
         *of(AGAIN, every, False),
-        *of(CONFINED, JOINS, False),
+        *of(CONFINED, queries.JOINS, False),
     ]
-    yield from race(bed, SPECIFIED, [*engines, DuckDB()], variants)
+    yield from race(bed, queries.SPECIFIED, [*engines, DuckDB()], variants)
 
 
 @experiment(units={"seconds": "s"})
 def larger(bed: Testbed) -> Iterator[Row]:
     """All queries on PostgreSQL and DuckDB at larger sizes; at the largest also without storing."""
     _, *between, largest = sizes(bed)
-    every = tuple(BY_KEY)
+    every = tuple(queries.BY_KEY)
     both = [*of(POSTGRESQL, every, True), *of(DUCKDB, every, True)]
     for n, passes in [*((n, BETWEEN) for n in between), (largest, PASSES)]:
         variants = both + of(POSTGRESQL, every, False) * (n == largest)
@@ -123,7 +121,7 @@ def scans(bed: Testbed) -> Iterator[Row]:
 
     Nothing is stored.
     """
-    for n in (SPECIFIED, sizes(bed)[-1]):
+    for n in (queries.SPECIFIED, sizes(bed)[-1]):
         with ExitStack() as opened:
             forced = {scan: opened.enter_context(PostgreSQL(bed.server, scan)) for scan in SCANS}
             forced[SCANS[0]].load(n)
@@ -137,7 +135,7 @@ def _forced(
     bed: Testbed, forced: dict[str, PostgreSQL], n: int, block: Block, scan: str, query: str
 ) -> dict[str, float]:
     seconds = timed(forced[scan], query, n, block, False, bed.parameters.repeats)
-    forced[scan].tidy(queries.instance(BY_KEY[query], n, block))
+    forced[scan].tidy(queries.instance(queries.BY_KEY[query], n, block))
     return {"seconds": seconds}
 
 
@@ -151,7 +149,14 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
     for reads. Nothing is stored.
     """
     chosen = "as it chooses"
-    servers = {WITH: bed.server, WITHOUT: _without_memory(bed)}
+    if not machine.direct_io(bed.cluster().scratch):
+        raise CannotMeasure(
+            "direct I/O",
+            "the file system of the server's data can't be read past its cache, so memory can't be"
+            " taken away",
+        )
+    without = bed.cluster(debug_io_direct="data", shared_buffers="1MB")
+    servers = {WITH: bed.server, WITHOUT: without}
     kinds = {WITH: PostgreSQL, WITHOUT: ColdPostgreSQL}
     ways = [(POSTGRESQL, chosen), *((scan, scan) for scan in SCANS[:2])]
     with ExitStack() as opened:
@@ -161,12 +166,15 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             for name, scan in ways
         }
         for memory in servers:
-            engines[memory, chosen].load(SPECIFIED)
+            engines[memory, chosen].load(queries.SPECIFIED)
 
         def measure(block: Block, memory: str, scan: str, query: str) -> dict[str, float]:
-            engine, instance = engines[memory, scan], queries.instance(BY_KEY[query], SPECIFIED)
-            seconds = timed(engine, query, SPECIFIED, block, False, bed.parameters.repeats)
-            engine.tidy(queries.instance(BY_KEY[query], SPECIFIED, block))
+            engine, instance = (
+                engines[memory, scan],
+                queries.instance(queries.BY_KEY[query], queries.SPECIFIED),
+            )
+            seconds = timed(engine, query, queries.SPECIFIED, block, False, bed.parameters.repeats)
+            engine.tidy(queries.instance(queries.BY_KEY[query], queries.SPECIFIED, block))
             if scan != contenders.PLAIN:
                 return {"seconds": seconds}
             engine.execute("SET track_io_timing = on")
@@ -181,13 +189,3 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             for key in CONVERTED
         ] + [{"memory": WITHOUT, "scan": scan, "query": "q6"} for scan in SCANS[:2]]
         yield from bed.compare(measure, variants, fixed=True)
-
-
-def _without_memory(bed: Testbed) -> Cluster:
-    if not machine.direct_io(bed.cluster().scratch):
-        raise CannotMeasure(
-            "direct I/O",
-            "the file system of the server's data can't be read past its cache, so memory can't be"
-            " taken away",
-        )
-    return bed.cluster(debug_io_direct="data", shared_buffers="1MB")

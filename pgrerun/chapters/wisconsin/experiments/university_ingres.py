@@ -9,8 +9,6 @@ the processes ksort and overlay tell.
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.contenders import population
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -83,11 +81,6 @@ def quel(text: str, state: str) -> str:
 
 def _load(ingres: UniversityIngres, role: str, n: int) -> None:
     relation = population("tenk2" if role == "bprime" else role, n)
-    columns = relation.columns(0, n // 10 if role == "bprime" else None)
     attributes = {_SHORT.get(name, name): "i4" for name in relation.integers}
     attributes |= dict.fromkeys(relation.texts, "c52")
-    rows = zip(
-        *(columns[name].tolist() for name in relation.integers),
-        *(np.char.decode(columns[name], "ascii").tolist() for name in relation.texts),
-    )
-    ingres.load(role, attributes, rows)
+    ingres.load(role, attributes, relation.tuples(n // 10 if role == "bprime" else None))
