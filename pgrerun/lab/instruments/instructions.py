@@ -9,7 +9,6 @@ comparison of the first word of a structure with a node tag is the test of a nod
 import re
 import shutil
 import subprocess
-import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,34 +104,22 @@ def _counted(
     """Each reported group, the program's code, and what of it was executed how often."""
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
-    callgrind._require_stopped(cluster)
     program = cluster._executable("postgres")
-    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements, options = callgrind._separated(groups, unreported)
-    names: dict[str, dict[str, str]] = {}
-    try:
+    names = callgrind.Names(dict)
+    with callgrind.counting(cluster) as stem:
         with ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_Code.read, program)
-            callgrind._run(
-                cluster,
-                statements,
-                settings,
-                cluster.scratch / stem,
-                [*options, "--dump-instr=yes", "--dump-line=no"],
-            )
+            options += ["--dump-instr=yes", "--dump-line=no"]
+            callgrind._run(cluster, statements, settings, stem, options)
             code = reading.result()
         return [
             (group, code, _executed(text, program.name, names))
             for group, text in callgrind._dumps(cluster, stem, groups, unreported)
         ]
-    finally:
-        for path in cluster.scratch.glob(f"{stem}*"):
-            path.unlink(missing_ok=True)
 
 
-def _executed(
-    text: str, program: str, names: dict[str, dict[str, str]]
-) -> dict[int, tuple[str, int]]:
+def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tuple[str, int]]:
     """Address to (function, executions) for the program's own instructions (one callgrind dump with
     --dump-instr).
     """
@@ -141,11 +128,11 @@ def _executed(
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if key == "ob":
-            ours = Path(callgrind._name(names.setdefault("ob", {}), value)).name == program
+            ours = Path(callgrind._name(names["ob"], value)).name == program
         elif key == "cob":
-            callgrind._name(names.setdefault("ob", {}), value)
+            callgrind._name(names["ob"], value)
         elif key in ("fn", "cfn"):
-            name = callgrind._name(names.setdefault("fn", {}), value)
+            name = callgrind._name(names["fn"], value)
             function = name if key == "fn" else function
         elif key == "calls":
             called = True  # the next line is what the call cost

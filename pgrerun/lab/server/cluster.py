@@ -597,11 +597,7 @@ class Cluster(Server):
             return_shared_memory(self.data_directory)
 
     def evict(self) -> None:
-        """Drop the stopped cluster's files from the operating system's cache.
-
-        fsync first: dirty pages can't be dropped. Needs no privilege and touches nobody
-        else's files, unlike /proc/sys/vm/drop_caches.
-        """
+        """Drop the stopped cluster's files from the operating system's cache."""
         if self._running():
             raise ServerError(
                 "evict() needs a stopped server: what it caches itself would stay. Call stop()"
@@ -609,12 +605,7 @@ class Cluster(Server):
             )
         for folder, _, names in os.walk(self.data_directory):
             for name in names:
-                file = private.opened(os.path.join(folder, name))
-                try:
-                    os.fsync(file)
-                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(file)
+                private.forget(os.path.join(folder, name))
 
     def cold_restart(self) -> None:
         """Stop, drop our files from the operating system's cache, start."""
