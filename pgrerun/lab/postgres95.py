@@ -89,7 +89,7 @@ class Release:
         return "vacuum analyze" if self.number >= (6,) else "vacuum"
 
 
-class Backend:
+class Backend(private.Closing):
     """Files of one database, and single-user backends on them, one at a time.
 
     `folder` holds `bin/` as an installation leaves it, and Postgres95's `data/files/`.
@@ -124,12 +124,6 @@ class Backend:
         version = tuple(map(int, re.findall(r"\d+", build.version)))
         top = build.place.parent if build.place.name == "bin" else build.place
         return cls(top, Release(version), options)
-
-    def __enter__(self) -> "Backend":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Remove the files."""

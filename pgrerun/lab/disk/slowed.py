@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import library
 from pgrerun.lab.disk.model import Disk
 from pgrerun.lab.server import Cluster
-from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+from pgrerun.lab.server.private import Closing, PrivateDirectory, account, base_directory
 
 KINDS = ("read", "write", "flush")
 _NANO = 1_000_000_000
@@ -112,7 +112,7 @@ def told() -> Iterator[set[str]]:
         _told.remove(words)
 
 
-class Slowed:
+class Slowed(Closing):
     """A disk that processes are started on, as fast as the machine's until `serving` slows it.
 
     `Cluster(disk=...)` starts a server on it, `environment` any program. CannotMeasure without a
@@ -135,12 +135,6 @@ class Slowed:
         self._path = path
         self._state["offset"], self._state["early"] = -1, library.lateness()
         library.functions().disk_make(self._address)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._state["serving"] = 0

@@ -185,12 +185,26 @@ def setpriv(who: Account | None) -> tuple[str, ...]:
 # -- directories ---------------------------------------------------------------------
 
 
-class PrivateDirectory:
+class Closing:
+    """A context manager that closes itself."""
+
+    def close(self) -> None:
+        """Leave nothing of ours behind. Safe to repeat."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close()
+
+
+class PrivateDirectory(Closing):
     """A new directory `pgrerun-XXXXXXXX` below `base`, removed by `close()`.
 
-    A context manager that closes itself. Unlike tempfile's, it is removed also if this process is
-    killed, by the next run. `who` may enter it (and only enter: subdirectories are made for it by
-    `folder`). Raises ServerError when it can't be made there.
+    Unlike tempfile's, it is removed also if this process is killed, by the next run. `who` may
+    enter it (and only enter: subdirectories are made for it by `folder`). Raises ServerError when
+    it can't be made there.
     """
 
     def __init__(self, base: Path, who: Account | None = None):
@@ -207,12 +221,6 @@ class PrivateDirectory:
             except BaseException:
                 self.close()
                 raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _require_enterable(self, who: Account) -> None:
         probe = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(self.path)]
