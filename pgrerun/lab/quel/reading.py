@@ -1,7 +1,7 @@
 """Text to trees: the grammar is in `grammar.lark`, errors point at line and column."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,16 @@ def _expected(terminals: Iterable[str]) -> str:
     )
 
 
+def _node(kind: Callable[..., tree.Node]) -> Callable[..., tree.Node]:
+    """For a rule whose parts are the fields of a node, in their order."""
+
+    def made(self: Transformer[Token, Any], meta: Meta, *parts: Any) -> tree.Node:
+        fields = (str(part) if isinstance(part, Token) else part for part in parts)
+        return kind(*fields, at=_at(meta))
+
+    return made
+
+
 @v_args(inline=True, meta=True)
 class _Trees(Transformer[Token, Any]):
     """Makes a node of `tree` from each rule of the grammar."""
@@ -136,10 +146,11 @@ class _Trees(Transformer[Token, Any]):
     def NAME(self, token: Token) -> Token:
         return token.update(value=token.lower())
 
-    def range(self, meta: Meta, variable: Token, relation: Token) -> tree.Range:
-        return tree.Range(str(variable), str(relation), at=_at(meta))
-
-    member = range
+    range = member = _node(tree.Range)
+    begin, end, abort = _node(tree.Begin), _node(tree.End), _node(tree.Abort)
+    declaration, key = _node(tree.Declaration), _node(tree.Key)
+    assignment, all = _node(tree.Assignment), _node(tree.All)
+    attribute, cast, number = _node(tree.Attribute), _node(tree.Cast), _node(tree.Number)
 
     def retrieve(self, meta: Meta, *parts: Any) -> tree.Retrieve:
         found = dict(parts)
@@ -202,15 +213,6 @@ class _Trees(Transformer[Token, Any]):
             str(relation), names, direction == "from", _unquoted(file), bool(binary), at=_at(meta)
         )
 
-    def begin(self, meta: Meta) -> tree.Begin:
-        return tree.Begin(at=_at(meta))
-
-    def end(self, meta: Meta) -> tree.End:
-        return tree.End(at=_at(meta))
-
-    def abort(self, meta: Meta) -> tree.Abort:
-        return tree.Abort(at=_at(meta))
-
     # clauses: (which, value)
 
     def unique(self, meta: Meta) -> tuple[str, bool]:
@@ -258,9 +260,6 @@ class _Trees(Transformer[Token, Any]):
     def sort_using(self, meta: Meta, name: Token, order: Token) -> tree.SortKey:
         return tree.SortKey(str(name), order.startswith(">"), at=_at(meta))
 
-    def declaration(self, meta: Meta, name: Token, _: Token, type: tree.Type) -> tree.Declaration:
-        return tree.Declaration(str(name), type, at=_at(meta))
-
     def array(self, meta: Meta, *length: Token) -> str:
         return f"[{''.join(length)}]"
 
@@ -269,21 +268,7 @@ class _Trees(Transformer[Token, Any]):
         array = next((part for part in rest if not isinstance(part, Token)), "")
         return tree.Type(str(name), length, array, at=_at(meta))
 
-    def key(self, meta: Meta, name: Token, operators: str = "") -> tree.Key:
-        return tree.Key(str(name), str(operators), at=_at(meta))
-
     # expressions
-
-    def assignment(
-        self, meta: Meta, name: Token, _: Token, expression: tree.Expression
-    ) -> tree.Assignment:
-        return tree.Assignment(str(name), expression, at=_at(meta))
-
-    def all(self, meta: Meta, variable: Token) -> tree.All:
-        return tree.All(str(variable), at=_at(meta))
-
-    def attribute(self, meta: Meta, variable: Token, name: Token) -> tree.Attribute:
-        return tree.Attribute(str(variable), str(name), at=_at(meta))
 
     def binary_operation(
         self, meta: Meta, left: tree.Expression, operator: Token, right: tree.Expression
@@ -292,9 +277,6 @@ class _Trees(Transformer[Token, Any]):
 
     def unary_operation(self, meta: Meta, operator: Token, operand: tree.Expression) -> tree.Unary:
         return tree.Unary(operator.lower(), operand, at=_at(meta))
-
-    def cast(self, meta: Meta, operand: tree.Expression, type: tree.Type) -> tree.Cast:
-        return tree.Cast(operand, type, at=_at(meta))
 
     def call(self, meta: Meta, function: Token, *parts: Any) -> tree.Call | tree.Aggregate:
         found = dict(parts)
@@ -314,9 +296,6 @@ class _Trees(Transformer[Token, Any]):
         return tree.Aggregate(
             str(function), arguments[0], found.get("by", ()), found.get("where"), at=_at(meta)
         )
-
-    def number(self, meta: Meta, token: Token) -> tree.Number:
-        return tree.Number(str(token), at=_at(meta))
 
     def string(self, meta: Meta, token: Token) -> tree.String:
         return tree.String(_unquoted(token), at=_at(meta))
