@@ -32,7 +32,6 @@ from pgrerun.lab.instruments.sessions import meanwhile
 from pgrerun.lab.server import Server, releases
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
-
 # -- wait events ---------------------------------------------------------------------
 
 WAIT_COLUMNS = ["type", "event", "backends"]
