@@ -419,18 +419,6 @@ class Cluster(Server):
                 self.restart()
 
     @contextlib.contextmanager
-    def on_disk(self, disk: OtherDisk) -> Iterator[None]:
-        """Restart on another disk for the length of a block, and then as it was before."""
-        before, self.disk = self.disk, disk
-        try:
-            self.restart()
-            yield
-        finally:
-            self.disk = before
-            if self._running():
-                self.restart()
-
-    @contextlib.contextmanager
     def listening(self) -> Iterator[Loopback]:
         """Listen on TCP as well for the length of a block, and yield the cluster as one reaches it
         that way.
