@@ -56,9 +56,7 @@ def server(cluster):
             ("tenk1", 10_000, 1),
             ("tenk2", 10_000, 2),
         ):
-            Wisconsin(name, n, attributes="1990", order=order, strings="bitton1983").load(
-                connection
-            )
+            Wisconsin(name, n, attributes="1990", order=order).load(connection)
         connection.execute("DROP TABLE IF EXISTS parts")
         connection.execute(
             "CREATE TABLE parts AS SELECT n AS pnum, 'part ' || n AS pname, (ARRAY['black',"
