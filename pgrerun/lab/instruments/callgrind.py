@@ -175,9 +175,7 @@ def stacks(
     cluster: Cluster,
     groups: Mapping[str, Sequence[str]],
     *,
-    settings: Mapping[str, str | int] | None = None,
     callers: int = 48,
-    program: Path | None = None,
     unreported: Collection[str] = (),
     late: bool = False,
 ) -> pd.DataFrame:
@@ -188,12 +186,11 @@ def stacks(
     backend, so an earlier group can warm up a later one. Columns: group, stack (function names from
     the outermost to the function itself, joined by ";"), function, file (None if unknown), object,
     exclusive (instructions), calls. A group contains the instructions of one DISCARD PLANS, which
-    ends it. `program` runs instead of the cluster's own postgres. The groups `unreported` run, and
-    are left out of the result. With `late` the first group, an unreported one, runs before
-    callgrind begins, which saves time: first commands are dear to follow through all their callers
-    (jumps through the linkage table aren't counted then, some parts in a thousand). NotSwitchedOn
-    if that can't be done here. CannotMeasure without valgrind or for a stripped program, RerunError
-    if a statement fails or the cluster is running.
+    ends it. The groups `unreported` run, and are left out of the result. With `late` the first
+    group, an unreported one, runs before callgrind begins, which saves time: first commands are
+    dear to follow through all their callers (jumps through the linkage table aren't counted then,
+    some parts in a thousand). NotSwitchedOn if that can't be done here. CannotMeasure without
+    valgrind or for a stripped program, RerunError if a statement fails or the cluster is running.
     """
     statements, options = _separated(groups, unreported)
     options += [f"--separate-callers={callers}", "--separate-recs=1"]
@@ -203,7 +200,7 @@ def stacks(
         )
         options += ["--instr-atstart=no"]
     with counting(cluster) as stem:
-        _run(cluster, statements, settings, stem, options, program)
+        _run(cluster, statements, None, stem, options)
         names = Names(dict)
         frames = [
             stacked(read_dump(text, names), group)
@@ -239,7 +236,11 @@ def _text(cluster: Cluster, stem: Path, number: int) -> str:
         with open(private.opened(f"{stem}.{number}"), errors="replace") as file:
             return file.read()
     except FileNotFoundError:
-        raise _stripped(cluster) from None
+        raise CannotMeasure(
+            "callgrind",
+            f"Instructions can't be told apart by statement: {cluster.name} is stripped of its"
+            " symbols. The bundled release isn't.",
+        ) from None
 
 
 def stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
@@ -258,7 +259,6 @@ def _run(
     settings: Mapping[str, str | int] | None,
     out: Path,
     options: Sequence[str],
-    program: Path | None = None,
     collecting: str = _STATEMENT,
 ) -> None:
     """Run statements in a single-user backend under callgrind. RerunError if one fails.
@@ -283,17 +283,7 @@ def _run(
             statement_log.log_statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     _raise_if_failed(
-        cluster.single_user(
-            "-F", *given, program=program, under=valgrind, input=lines, capture_output=True
-        )
-    )
-
-
-def _stripped(cluster: Cluster) -> CannotMeasure:
-    return CannotMeasure(
-        "callgrind",
-        f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols."
-        " The bundled release isn't.",
+        cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
     )
 
 

@@ -523,14 +523,11 @@ class Counters(Closing):
                     " somebody called pg_stat_reset. The block can't be counted; run it again."
                 )
         if "io" in changes:
-            delta.io = self._without_probe(changes["io"], changes.get("own_io")).reset_index()
+            io = changes["io"]
+            if "own_io" in changes:  # what the probe itself has caused
+                io = io.sub(changes["own_io"].reindex(io.index, fill_value=0))
+            delta.io = _changed(io, constant=["op_bytes"]).reset_index()
         delta.relations = self._relations(changes["relations"])
-
-    @staticmethod
-    def _without_probe(io: pd.DataFrame, own: pd.DataFrame | None) -> pd.DataFrame:
-        if own is not None:
-            io = io.sub(own.reindex(io.index, fill_value=0))
-        return _changed(io, constant=["op_bytes"])
 
     def _relations(self, changes: pd.DataFrame) -> pd.DataFrame:
         changes = changes[(changes >= 0).all(axis=1)]  # a dropped relation takes its counts along

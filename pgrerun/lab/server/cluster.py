@@ -168,27 +168,16 @@ class Cluster(Server):
         wanted = (self.programs.bindir, tuple(options))
         template = _templates.get(wanted)
         if template and template.exists():
-            if said := self._copy(template, self.data_directory):
-                raise self._failed("Copying a new cluster", said)
+            self.copy_files("-Rp", f"{template}/.", str(self.data_directory))
             return
         self._initdb(options)
         if shutil.disk_usage(self._home.path).free > ROOMY:
             template = self._home.folder("template")
-            if self._copy(self.data_directory, template):
-                shutil.rmtree(template, ignore_errors=True)
-            else:
+            try:
+                self.copy_files("-Rp", f"{self.data_directory}/.", str(template))
                 _templates[wanted] = template
-
-    def _copy(self, source: Path, folder: Path) -> str:
-        """Copy a folder's content into an empty one, as the account; what went wrong, or ""."""
-        return self._cp("-Rp", f"{source}/.", str(folder))
-
-    def _cp(self, *words: str) -> str:
-        program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, **self._server_process()
-        )
-        return done.stderr or "cp failed" if done.returncode else ""
+            except ServerError:
+                shutil.rmtree(template, ignore_errors=True)
 
     def _initdb(self, options: Sequence[str]) -> None:
         number = self.programs.least_number
@@ -297,11 +286,6 @@ class Cluster(Server):
             raise ServerError(f"{self.name} was never started.")
         return self._postmaster
 
-    def _require_not_dead(self) -> None:
-        """Raise ServerError, with the log's end, if the server died without being asked to."""
-        if self._was_ready and not self._stopped_by_us:
-            self.ensure_alive()
-
     def _require_here(self) -> None:
         if not self.data_directory.exists():
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
@@ -372,7 +356,8 @@ class Cluster(Server):
 
         ServerError if it has died on its own.
         """
-        self._require_not_dead()
+        if self._was_ready and not self._stopped_by_us:
+            self.ensure_alive()
         self._stopped_by_us = True
         if not self._running():
             return
@@ -540,8 +525,12 @@ class Cluster(Server):
         """Run the system's cp, with these words, as the server's account, which may replace what
         lies in its folders by links to others' files. ServerError if it fails.
         """
-        if said := self._cp(*words):
-            raise self._failed("Copying files", said)
+        program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
+        done = subprocess.run(
+            [program, *words], capture_output=True, text=True, **self._server_process()
+        )
+        if done.returncode:
+            raise self._failed("Copying files", done.stderr)
 
     def single_user(
         self,
@@ -644,8 +633,8 @@ class Cluster(Server):
         except (OSError, AttributeError):
             return ""
 
-    def _log_tail(self, lines: int = 12) -> str:
-        return "\n".join(self.log().splitlines()[-lines:])
+    def _log_tail(self) -> str:
+        return "\n".join(self.log().splitlines()[-12:])
 
     # -- what the base asks for --
 
