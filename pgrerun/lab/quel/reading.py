@@ -22,20 +22,6 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
-@cache
-def keywords() -> frozenset[str]:
-    """The words that start or join clauses.
-
-    They are names, too, wherever no clause could start or go on.
-    """
-    words = (
-        re.sub(r"\W", "", str(terminal.pattern.value))
-        for terminal in _parser().terminals
-        if terminal.name.isidentifier()
-    )
-    return frozenset(word.lower() for word in words if word.isalpha())
-
-
 @lru_cache(maxsize=256)  # an experiment reads the same text again and again
 def read(text: str) -> tuple[tree.Statement, ...]:
     """The statements of a text, in order; QueryError with line and column where it is no QUEL."""
@@ -126,12 +112,27 @@ def _expected(terminals: Iterable[str]) -> str:
     )
 
 
-def _node(kind: Callable[..., tree.Node]) -> Callable[..., tree.Node]:
-    """For a rule whose parts are the fields of a node, in their order."""
+def _plain(part: Any) -> Any:
+    return str(part) if isinstance(part, Token) else part
+
+
+def _node(kind: Callable[..., Any]) -> Callable[..., Any]:
+    """For a rule whose parts are the fields of a node, in their order, and clauses by name."""
 
     def made(self: Transformer[Token, Any], meta: Meta, *parts: Any) -> tree.Node:
-        fields = (str(part) if isinstance(part, Token) else part for part in parts)
-        return kind(*fields, at=_at(meta))
+        clauses: dict[str, Any] = dict(part for part in parts if isinstance(part, tuple))
+        fields = (_plain(part) for part in parts if not isinstance(part, tuple))
+        node: tree.Node = kind(*fields, **clauses, at=_at(meta))
+        return node
+
+    return made
+
+
+def _clause(name: str) -> Callable[..., tuple[str, Any]]:
+    """For a rule all of whose parts are one field of the node around it."""
+
+    def made(self: Transformer[Token, Any], meta: Meta, *parts: Any) -> tuple[str, Any]:
+        return name, tuple(map(_plain, parts))
 
     return made
 
@@ -146,109 +147,52 @@ class _Trees(Transformer[Token, Any]):
     def NAME(self, token: Token) -> Token:
         return token.update(value=token.lower())
 
-    range = member = _node(tree.Range)
+    retrieve, append, delete = _node(tree.Retrieve), _node(tree.Append), _node(tree.Delete)
+    create, destroy, copy = _node(tree.Create), _node(tree.Destroy), _node(tree.Copy)
     begin, end, abort = _node(tree.Begin), _node(tree.End), _node(tree.Abort)
-    declaration, key = _node(tree.Declaration), _node(tree.Key)
+    range = member = _node(tree.Range)
+    define_index, declaration, key = map(_node, (tree.DefineIndex, tree.Declaration, tree.Key))
     assignment, all = _node(tree.Assignment), _node(tree.All)
     attribute, cast, number = _node(tree.Attribute), _node(tree.Cast), _node(tree.Number)
 
-    def retrieve(self, meta: Meta, *parts: Any) -> tree.Retrieve:
-        found = dict(parts)
-        return tree.Retrieve(
-            found["targets"],
-            found.get("into", ""),
-            "unique" in found,
-            found.get("ranges", ()),
-            found.get("where"),
-            found.get("sort", ()),
-            at=_at(meta),
-        )
-
-    def append(self, meta: Meta, relation: Token, *parts: Any) -> tree.Append:
-        found = dict(parts)
-        return tree.Append(
-            str(relation),
-            found["targets"],
-            found.get("ranges", ()),
-            found.get("where"),
-            at=_at(meta),
-        )
-
-    def replace(self, meta: Meta, variable: Token, *parts: Any) -> tree.Replace:
-        found = dict(parts)
-        for target in found["targets"]:
+    def replace(self, meta: Meta, variable: Token, *clauses: Any) -> tree.Replace:
+        node = tree.Replace(str(variable), **dict(clauses), at=_at(meta))
+        for target in node.targets:
             if not isinstance(target, tree.Assignment):
                 raise QueryError(
                     "replace takes targets of the form name = expression only.", *target.at
                 )
-        return tree.Replace(
-            str(variable),
-            found["targets"],
-            found.get("ranges", ()),
-            found.get("where"),
-            at=_at(meta),
-        )
+        return node
 
-    def delete(self, meta: Meta, variable: Token, *parts: Any) -> tree.Delete:
-        found = dict(parts)
-        return tree.Delete(str(variable), found.get("ranges", ()), found.get("where"), at=_at(meta))
-
-    def create(self, meta: Meta, relation: Token, *attributes: tree.Declaration) -> tree.Create:
-        return tree.Create(str(relation), attributes, at=_at(meta))
-
-    def destroy(self, meta: Meta, *relations: Token) -> tree.Destroy:
-        return tree.Destroy(tuple(map(str, relations)), at=_at(meta))
-
-    def define_index(
-        self, meta: Meta, name: Token, relation: Token, method: Token, *keys: Any
-    ) -> tree.DefineIndex:
-        return tree.DefineIndex(str(name), str(relation), str(method), keys, at=_at(meta))
-
-    def index_on(self, meta: Meta, relation: Token, name: Token, *keys: Any) -> tree.DefineIndex:
-        return tree.DefineIndex(str(name), str(relation), "", keys, at=_at(meta))
-
-    def copy(self, meta: Meta, *parts: Any) -> tree.Copy:
-        *binary, relation, names, direction, file = parts
-        return tree.Copy(
-            str(relation), names, direction == "from", _unquoted(file), bool(binary), at=_at(meta)
-        )
+    def index_on(self, meta: Meta, relation: Token, name: Token, keys: Any) -> tree.DefineIndex:
+        return tree.DefineIndex(str(name), str(relation), "", keys[1], at=_at(meta))
 
     # clauses: (which, value)
+
+    targets, ranges, sort = _clause("targets"), _clause("ranges"), _clause("sort")
+    attributes, relations, keys = _clause("attributes"), _clause("relations"), _clause("keys")
+    names, arguments = _clause("attributes"), _clause("arguments")
 
     def unique(self, meta: Meta) -> tuple[str, bool]:
         return "unique", True
 
-    def into(self, meta: Meta, relation: Token) -> tuple[str, Any]:
+    def into(self, meta: Meta, relation: Token) -> tuple[str, str]:
         return "into", str(relation)
 
-    def targets(self, meta: Meta, *targets: tree.Target) -> tuple[str, Any]:
-        return "targets", targets
-
-    def ranges(self, meta: Meta, *members: tree.Range) -> tuple[str, Any]:
-        return "ranges", members
-
-    def where(self, meta: Meta, condition: tree.Expression) -> tuple[str, Any]:
+    def where(self, meta: Meta, condition: tree.Expression) -> tuple[str, tree.Expression]:
         return "where", condition
 
-    def sort(self, meta: Meta, *keys: Any) -> tuple[str, Any]:
-        return "sort", keys
+    def by(self, meta: Meta, arguments: tuple[str, Any]) -> tuple[str, Any]:
+        return "by", arguments[1]
 
-    def by(
-        self, meta: Meta, expressions: tuple[str, tuple[tree.Expression, ...]]
-    ) -> tuple[str, Any]:
-        return "by", expressions[1]
+    def binary(self, meta: Meta) -> tuple[str, bool]:
+        return "binary", True
 
-    def arguments(self, meta: Meta, *expressions: tree.Expression) -> tuple[str, Any]:
-        return "arguments", expressions
+    def direction(self, meta: Meta, token: Token) -> tuple[str, bool]:
+        return "incoming", token.lower() == "from"
 
-    def binary(self, meta: Meta) -> bool:
-        return True
-
-    def names(self, meta: Meta, *names: Token) -> tuple[str, ...]:
-        return tuple(map(str, names))
-
-    def direction(self, meta: Meta, token: Token) -> str:
-        return token.lower()
+    def file(self, meta: Meta, token: Token) -> tuple[str, str]:
+        return "file", _unquoted(token)
 
     def sort_key(self, meta: Meta, name: Token, order: Token | None = None) -> tree.SortKey:
         if order is not None and not any(
