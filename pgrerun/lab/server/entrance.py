@@ -115,12 +115,7 @@ def _read(connection: psycopg.Connection, seen: Look) -> None:
         for name, kind, source, value in every
         if kind != "string" and source in ("database", "user", "database user")
     }
-    if connection.pgconn.ssl_in_use:
-        seen.encryption = "TLS"
-    elif releases.has(seen.version, "pg_stat_gssapi"):
-        query = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid()"
-        found = connection.execute(query).fetchone()
-        seen.encryption = "GSSAPI" if found and found[0] else ""
+    seen.encryption = encryption(connection)
     local = connection.info.host.startswith("/")
     in_clear = "they stay on this machine" if local else "in clear"
     seen.remarks["sessions"] = f"encrypted by {seen.encryption}" if seen.encryption else in_clear
@@ -132,6 +127,17 @@ def _read(connection: psycopg.Connection, seen: Look) -> None:
             f"in the language of {printable(spoken)}: what only a message in English tells is set"
             " aside"
         )
+
+
+def encryption(connection: psycopg.Connection) -> str:
+    """By what a session is encrypted: "TLS", "GSSAPI" or "" for in clear."""
+    if connection.pgconn.ssl_in_use:
+        return "TLS"
+    if not releases.has(connection.info.server_version, "pg_stat_gssapi"):
+        return ""
+    query = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid()"
+    found = connection.execute(query).fetchone()
+    return "GSSAPI" if found and found[0] else ""
 
 
 def _time(connection: psycopg.Connection, seen: Look, times: int = 7) -> None:
