@@ -10,6 +10,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 from pgrerun.errors import QueryError
@@ -387,7 +388,7 @@ class _OneVariable:
             if isinstance(relation, _Nothing)
             else qualification.bounds(clauses, relation, self._numbers)
         )
-        where = [qualification.conjunction(clauses)] if clauses else []
+        where = [reduce(partial(tree.Binary, "and"), clauses)] if clauses else []
         compiler = Compiler(relation.layout, substituted)
         self._registers = compiler.registers
         self._evaluate = [compiler.function(part) for part in [*where, *targets]]

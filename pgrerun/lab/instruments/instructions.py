@@ -190,29 +190,18 @@ class _Code:
             raise CannotMeasure(
                 "objdump", "the program is loaded at addresses that differ from those in its file"
             )
-        totals: dict[tuple[str, str], list[int]] = {}
+        made, cost = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         for address, (function, count) in executed.items():
             kind, instructions = (
                 self._kind(self._at[address]) if address in self._at else (OTHER, 1)
             )
-            entry = totals.setdefault((kind, function), [0, 0])
-            entry[0] += count
-            entry[1] += count * instructions
-        rows = [(kind, function, made, cost) for (kind, function), (made, cost) in totals.items()]
-        frame = pd.DataFrame(rows, columns=COLUMNS[1:])
-        # the comparison before a check was met on its own as well
-        extra = (
-            frame.loc[frame["kind"] != OTHER]
-            .assign(more=lambda f: f["instructions"] - f["executed"])
-            .groupby("function")["more"]
-            .sum()
-        )
-        other = frame["kind"] == OTHER
-        frame.loc[other, "instructions"] -= (
-            frame.loc[other, "function"].map(extra).fillna(0).astype(int)
-        )
-        frame.loc[other, "executed"] = frame.loc[other, "instructions"]
-        return frame
+            made[kind, function] += count
+            cost[kind, function] += count * instructions
+            if instructions > 1:  # the comparison before a check is met on its own as well
+                made[OTHER, function] -= count * (instructions - 1)
+                cost[OTHER, function] -= count * (instructions - 1)
+        rows = [(*key, number, cost[key]) for key, number in made.items()]
+        return pd.DataFrame(rows, columns=COLUMNS[1:])
 
     def steps(self, executed: Mapping[int, int]) -> tuple[int, int, int]:
         """Of a threaded function's executions by address: its steps, what leads from one to the
