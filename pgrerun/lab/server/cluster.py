@@ -199,9 +199,15 @@ class Cluster(Server):
             "C",
             *options,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        self._run("initdb", command)
+
+    def _run(self, what: str, command: Sequence[str], **environment: str) -> None:
+        """Run a program that acts on the files of no running server. ServerError if it fails."""
+        place = self._server_process()
+        place["env"] |= environment
+        done = subprocess.run(command, capture_output=True, text=True, **place)
         if done.returncode:
-            raise self._failed("initdb", done.stderr)
+            raise self._failed(what, done.stderr or done.stdout)
 
     def _server_process(self, disk: OtherDisk | None = None) -> Placed:
         """Keywords for a process that acts on the data directory, on the machine's own disk or on
@@ -491,11 +497,7 @@ class Cluster(Server):
         # which doesn't know -D before 9.3
         where = [] if program == "pg_resetxlog" else ["-D"]
         command = [str(self._executable(program)), *options, *where, str(self.data_directory)]
-        place = self._server_process()
-        place["env"] |= environment
-        done = subprocess.run(command, capture_output=True, text=True, **place)
-        if done.returncode:
-            raise self._failed(program, done.stderr or done.stdout)
+        self._run(program, command, **environment)
 
     def upgrade_from(self, old: Cluster) -> None:
         """Bring another cluster's databases here, by pg_upgrade of this release, into a cluster
@@ -526,11 +528,7 @@ class Cluster(Server):
         lies in its folders by links to others' files. ServerError if it fails.
         """
         program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, **self._server_process()
-        )
-        if done.returncode:
-            raise self._failed("Copying files", done.stderr)
+        self._run("Copying files", [program, *words])
 
     def single_user(
         self,
