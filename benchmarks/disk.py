@@ -18,7 +18,7 @@ import sys
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.disk import HP_97560, Disk
+from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import overlap
 from pgrerun.lab.instruments.machine import other_load
 from pgrerun.lab.models import closed_network
@@ -31,7 +31,6 @@ THINK, MEAN = 0.010, 0.005
 DISKS = {
     "constant": Disk(MEAN, MEAN),
     "drawn": Disk(MEAN, MEAN, drawn=True),
-    "HP 97560": Disk(2.2e-3, 2.2e-3, heads=HP_97560),
 }
 
 

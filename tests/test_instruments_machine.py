@@ -60,7 +60,7 @@ def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
     def others(work):
         readings = iter([nothing, nothing._replace(user=6.0, idle=2.0)])
         monkeypatch.setattr(machine.psutil, "cpu_times", lambda: next(readings))
-        with machine.other_load(server) as load:
+        with machine.other_load() as load:
             work()
             time.sleep(0.1)  # shorter blocks aren't judged
         assert load.seconds >= 0.1
@@ -125,18 +125,6 @@ def test_the_kernels_threads_have_a_time_and_are_none_of_ours():
     threads = machine.kernel_threads()  # none in a container
     assert all(spent >= 0 for spent in threads.values())
     assert not {os.getpid(), *machine.descendants(os.getpid())} & set(threads)
-
-
-def test_other_load_is_unknown_where_the_server_cant_be_seen():
-    class Far:
-        owned = False
-
-        def require(self, capability):
-            raise CannotMeasure(capability, "it is far away")
-
-    with machine.other_load(Far()) as load:
-        pass
-    assert load.fraction is None and load.seconds >= 0
 
 
 def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):

@@ -1,17 +1,8 @@
 """A disk that serves a request at a time, with UNIX's reading ahead or without."""
 
-from typing import NamedTuple
-
 import pytest
 
-from pgrerun.lab.models.read_ahead import calibrated, response
-
-
-class Request(NamedTuple):
-    touched: int
-    file: str
-    first: int
-    pages: int = 1
+from pgrerun.lab.models.read_ahead import Request, calibrated, response
 
 
 def rowed(pages: int) -> list[Request]:

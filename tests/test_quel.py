@@ -12,7 +12,7 @@ from servers import tell
 
 from pgrerun.errors import ParameterError, QueryError
 from pgrerun.lab.quel import Session, Translator, figures, magic, quel, read, tree
-from pgrerun.lab.quel.reading import AGGREGATES, keywords
+from pgrerun.lab.quel.reading import AGGREGATES
 from pgrerun.lab.quel.sql import RESERVED
 from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.site import inputs
@@ -56,9 +56,7 @@ def server(cluster):
             ("tenk1", 10_000, 1),
             ("tenk2", 10_000, 2),
         ):
-            Wisconsin(name, n, attributes="1990", order=order, strings="bitton1983").load(
-                connection
-            )
+            Wisconsin(name, n, attributes="1990", order=order).load(connection)
         connection.execute("DROP TABLE IF EXISTS parts")
         connection.execute(
             "CREATE TABLE parts AS SELECT n AS pnum, 'part ' || n AS pname, (ARRAY['black',"
@@ -422,7 +420,8 @@ def test_what_is_refused_is_told_with_its_place_and_nothing_of_it_runs(
 
 # ---- any tree is written and read again; any text is read or refused
 
-WORDS = keywords() | AGGREGATES
+GRAMMAR = Path(tree.__file__).with_name("grammar.lark").read_text("utf-8")
+WORDS = AGGREGATES.union(re.findall(r'"(\w+)"i', GRAMMAR))
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(
     lambda word: word not in WORDS
 )

@@ -176,7 +176,7 @@ def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(monkeypatch):
 
 def test_preparation_and_answers_are_outside_of_what_is_measured(monkeypatch):
     order = []
-    load = type("Quiet", (Load,), {"fraction": None, "told": order})
+    load = type("Quiet", (Load,), {"fraction": 0.0, "told": order})
     monkeypatch.setattr(machine, "other_load", load)
     Run(
         lambda block, variant: order.append("measure") or {"time": 1.0},

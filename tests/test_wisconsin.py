@@ -9,7 +9,6 @@ from pgrerun import parameters
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.lab.ingres import INLINE, THREADED
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
@@ -215,7 +214,7 @@ def test_an_engine_leaves_nothing_behind(engine, tmp_path, base):
             duck.execute("CREATE TABLE t (a int4)")
             assert len(list(tmp_path.iterdir())) == 1
     else:
-        with contenders.Miniature("", INLINE) as one:
+        with contenders.Miniature() as one:
             one.load(100)
     assert list(tmp_path.iterdir()) == list(base.iterdir()) == []
 
@@ -520,7 +519,7 @@ def test_what_old_systems_count_is_drawn_and_judged():
 
 @pytest.fixture(scope="module")
 def ingres():
-    with contenders.Miniature("", THREADED) as one:
+    with contenders.Miniature() as one:
         one.load(SMALL)
         yield one
 

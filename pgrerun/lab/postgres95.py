@@ -89,7 +89,7 @@ class Release:
         return "vacuum analyze" if self.number >= (6,) else "vacuum"
 
 
-class Backend:
+class Backend(private.Closing):
     """Files of one database, and single-user backends on them, one at a time.
 
     `folder` holds `bin/` as an installation leaves it, and Postgres95's `data/files/`.
@@ -124,12 +124,6 @@ class Backend:
         version = tuple(map(int, re.findall(r"\d+", build.version)))
         top = build.place.parent if build.place.name == "bin" else build.place
         return cls(top, Release(version), options)
-
-    def __enter__(self) -> "Backend":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Remove the files."""
@@ -169,29 +163,27 @@ class Backend:
         of its own (9.1, 9.2), reading the line is counted with it. CannotMeasure without valgrind.
         """
         callgrind.require()
-        stem = self.scratch / f"callgrind-{uuid.uuid4().hex[:12]}"
         options = [f"--toggle-collect={name}" for name in self.release.routines]
         options.append(f"--dump-after={self.release.routines[-1]}")
         first = 1
         if not self._tells(self.release.routines[-1]):  # a compiler made it a part of its caller
             options, first = ["--dump-before=ReadyForQuery"], 2
         options += [f"--separate-callers={callers}"] if callers else ["--separate-recs=1"]
-        options.append(f"--callgrind-out-file={stem}")
-        self._backend(statements, "valgrind", "--tool=callgrind", "--quiet", *options)
-        names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
-        parts = [Path(f"{stem}.{number + first}") for number in range(len(statements))]
-        try:
-            frames = [
-                callgrind.read_dump(part.read_text(errors="replace"), names).assign(statement=i)
-                for i, part in enumerate(parts)
-            ]
-        except FileNotFoundError:
-            raise CannotMeasure(
-                "callgrind", f"{self.release.name} in {self.folder} is stripped of its symbols."
-            ) from None
-        finally:
-            for path in self.scratch.glob(f"{stem.name}*"):
-                path.unlink()
+        with private.passing(self.scratch, "callgrind") as stem:
+            options.append(f"--callgrind-out-file={stem}")
+            self._backend(statements, "valgrind", "--tool=callgrind", "--quiet", *options)
+            names = callgrind.Names(dict)
+            parts = [Path(f"{stem}.{number + first}") for number in range(len(statements))]
+            try:
+                frames = [
+                    callgrind.read_dump(part.read_text(errors="replace"), names).assign(statement=i)
+                    for i, part in enumerate(parts)
+                ]
+            except FileNotFoundError:
+                raise CannotMeasure(
+                    "callgrind",
+                    f"{self.release.name} in {self.folder} is stripped of its symbols.",
+                ) from None
         return pd.concat(frames, ignore_index=True)[callgrind.COLUMNS]
 
     def requests(self, statements: Sequence[str], seeks: bool = True) -> pd.DataFrame:

@@ -427,7 +427,7 @@ class _Comparison:
             "started_at": started_at,
             "disk": "; ".join(sorted(slowed)),
             "looks": ",".join(map(str, self.looks)) if len(self.looks) > 1 else "",
-            "other_load": None if load.fraction is None else round(load.fraction, 3),
+            "other_load": round(load.fraction, 3),
             "left_out": False,
         }
         return {**self.common, **factors, **metrics, **how}
@@ -435,7 +435,7 @@ class _Comparison:
     def _busy(self, row: Row, attempt: int) -> str:
         """In words how much others used, if that is to be measured again; else empty."""
         spent = sum(bool(one["disturbed"]) for one in self._done()) >= self.budget
-        used = row["other_load"] or 0
+        used = row["other_load"]
         if not self.bed._quiet or used <= BUSY or attempt == ATTEMPTS or spent:
             return ""
         return f"others used {100 * used:.0f} % of the machine"

@@ -214,20 +214,19 @@ def without_states(sql: str) -> str:
 
 
 class Miniature:
-    """The miniature of INGRES with one of its engines, on files of its own, behind a cache.
+    """The miniature of INGRES, on files of its own, behind a cache.
 
-    The chapter on the four tactics describes it. Its seconds are Python's and stand beside no other
-    system's. What counts is the pages that its structures imply, and how much faster it is compiled
-    than interpreted.
+    Its seconds are Python's and stand beside no other system's. What counts is the pages that its
+    structures imply.
     """
 
-    def __init__(self, name: str, engine: str, cache: int = 64):
+    def __init__(self, cache: int = 64):
         """`cache` is in pages."""
-        self.name, self._engine, self.cache = name, engine, ingres.Cache(cache)
+        self.cache = ingres.Cache(cache)
 
     def __enter__(self) -> "Miniature":
         self._directory, self._numbers = PrivateDirectory(base_directory()), itertools.count()
-        self.base = ingres.DataBase(self.cache, self._file, self._engine)
+        self.base = ingres.DataBase(self.cache, self._file)
         self._rows: list[tuple] = []
         return self
 

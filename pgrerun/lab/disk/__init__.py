@@ -1,6 +1,6 @@
 """What makes reads, writes and flushes take the time of another disk.
 
-    model     what a disk takes for a request: constant, drawn, or by seek and rotation
+    model     what a disk takes for a request, constant or drawn
     slowed    a disk that clusters are started on, and that can be slowed while they run
     library   disk.c, compiled
 
@@ -10,7 +10,7 @@ it, in a queue of one that all processes share. What is measured on such a disk 
 a disk that doesn't exist: it has a mark and a word of its own wherever it is shown.
 """
 
-from pgrerun.lab.disk.model import HP_97560, Disk, Heads
-from pgrerun.lab.disk.slowed import Counts, Requests, Slowed, slowed, told
+from pgrerun.lab.disk.model import Disk
+from pgrerun.lab.disk.slowed import Counts, Requests, Slowed, told
 
-__all__ = ["Counts", "Disk", "HP_97560", "Heads", "Requests", "Slowed", "slowed", "told"]
+__all__ = ["Counts", "Disk", "Requests", "Slowed", "told"]

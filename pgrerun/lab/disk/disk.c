@@ -3,9 +3,9 @@
  *
  * A request for one of the cluster's files is done by the kernel at once, and then its process
  * sleeps until a disk that serves one request at a time would have finished it. That disk is a few
- * numbers in a file that all processes map: when it will be free, where its head stands, how long
- * a request takes. Whoever comes books his turn there and leaves, so the lock is held for less
- * than a microsecond; a process that is killed with it leaves it to the next (a robust mutex).
+ * numbers in a file that all processes map: when it will be free, and how long a request takes.
+ * Whoever comes books his turn there and leaves, so the lock is held for less than a microsecond; a
+ * process that is killed with it leaves it to the next (a robust mutex).
  *
  * Not seen here: mapped memory, io_uring, and room that posix_fallocate makes in a file.
  * All times are in nanoseconds of CLOCK_MONOTONIC.
@@ -22,13 +22,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 enum kind { READ, WRITE, FLUSH, KINDS };
-enum { EXTENT = 1 << 20, EXTENTS = 1 << 13 }; /* bytes that stay together, and how many are known */
 
 struct tally {
     int64_t requests, bytes;
@@ -51,18 +49,11 @@ struct disk {
     int64_t offset;      /* -1, or only requests at this place of a file are slow */
     int64_t early;       /* how late this machine wakes a sleeper, as a rule */
     char only[128];      /* only files whose path below the directory begins so */
-    /* what a moving head adds; without cylinders nothing */
-    int64_t cylinders, cylinder_bytes, track_bytes, revolution;
-    int64_t near_most, near_base, near_root, far_base, far_each;
     /* what becomes of it */
     int64_t attached; /* processes that have this loaded, by start, not by fork */
     int64_t free_at;  /* when the last booked request is done */
-    int64_t cylinder; /* where the head will stand then */
     int64_t draws;
     struct tally tally[KINDS];
-    int64_t extents; /* given out so far */
-    uint64_t owner[EXTENTS];
-    int64_t extent[EXTENTS];
 };
 
 /* ---- the disk, by any clock */
@@ -139,43 +130,8 @@ static int64_t drawn(struct disk *disk, int64_t mean)
     return (int64_t) (-log(((bits >> 11) + 1) * 0x1p-53) * mean); /* of a number in (0, 1] */
 }
 
-/* Where on the disk this place of a file lies: extents are given out as they are first asked for. */
-static int64_t place_of(struct disk *disk, uint64_t file, int64_t offset)
-{
-    uint64_t owner = scrambled(file ^ scrambled((uint64_t) (offset / EXTENT))) | 1; /* never 0 */
-    uint64_t slot = owner % EXTENTS, tried;
-
-    for (tried = 0; tried < EXTENTS; tried++, slot = (slot + 1) % EXTENTS) {
-        if (disk->owner[slot] == 0) {
-            disk->extent[slot] = disk->extents++;
-            disk->owner[slot] = owner;
-        }
-        if (disk->owner[slot] == owner)
-            break;
-    }
-    return disk->extent[slot] * EXTENT + offset % EXTENT;
-}
-
-/* Nanoseconds of a request that begins at `start`, of seek and rotation. */
-static int64_t moved(struct disk *disk, int64_t place, int64_t bytes, int64_t start)
-{
-    int64_t target = place / disk->cylinder_bytes % disk->cylinders;
-    int64_t distance = llabs(target - disk->cylinder);
-    int64_t seek = 0, angle, wait;
-
-    if (distance > disk->near_most)
-        seek = disk->far_base + disk->far_each * distance;
-    else if (distance > 0)
-        seek = disk->near_base + (int64_t) (disk->near_root * sqrt((double) distance));
-    disk->cylinder = target;
-    angle = place % disk->track_bytes * disk->revolution / disk->track_bytes;
-    wait = (angle - (start + seek) % disk->revolution + disk->revolution) % disk->revolution;
-    return seek + wait + bytes * disk->revolution / disk->track_bytes;
-}
-
 /* Book a request that arrives at `now`; when it will be done. The caller holds the lock. */
-int64_t disk_serve(struct disk *disk, int kind, uint64_t file, int64_t offset, int64_t bytes,
-                   int64_t now)
+int64_t disk_serve(struct disk *disk, int kind, int64_t bytes, int64_t now)
 {
     struct tally *tally = &disk->tally[kind];
     int64_t start = now > disk->free_at ? now : disk->free_at, taken = disk->mean[kind];
@@ -184,8 +140,6 @@ int64_t disk_serve(struct disk *disk, int kind, uint64_t file, int64_t offset, i
     tally->bytes += bytes;
     if (disk->drawn && taken)
         taken = drawn(disk, taken);
-    if (disk->cylinders && kind != FLUSH)
-        taken += moved(disk, place_of(disk, file, offset), bytes, start + taken);
     if (!taken)
         return 0;
     tally->busy += taken;
@@ -238,19 +192,15 @@ static int64_t arrive(int kind, int file, int64_t bytes, int64_t offset)
 {
     int before = errno;
     int64_t done = 0;
-    struct stat status = {0};
 
     if (!disk || !disk->serving)
         return 0;
     if (offset < 0)
         offset = kind == FLUSH ? 0 : lseek(file, 0, SEEK_CUR);
     if (concerned(file, offset < 0 ? 0 : offset)) {
-        if (disk->cylinders)
-            fstat(file, &status);
         if (pthread_mutex_lock(&disk->lock.mutex) == EOWNERDEAD)
             pthread_mutex_consistent(&disk->lock.mutex);
-        done = disk_serve(disk, kind, scrambled(status.st_dev) ^ status.st_ino,
-                          offset < 0 ? 0 : offset, bytes, now());
+        done = disk_serve(disk, kind, bytes, now());
         pthread_mutex_unlock(&disk->lock.mutex);
     }
     errno = before;

@@ -55,10 +55,7 @@ def functions() -> ctypes.CDLL:
     library.disk_lateness.restype = integer
     library.disk_make.argtypes = (ctypes.c_void_p,)
     library.disk_serve.restype = integer
-    library.disk_serve.argtypes = (
-        *(ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
-        *(integer, integer, integer),
-    )
+    library.disk_serve.argtypes = (ctypes.c_void_p, ctypes.c_int, integer, integer)
     return library
 
 

@@ -5,21 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import library
 from pgrerun.lab.disk.model import Disk
-from pgrerun.lab.server import Cluster
-from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+from pgrerun.lab.server.private import Closing, PrivateDirectory, account, base_directory
 
 KINDS = ("read", "write", "flush")
 _NANO = 1_000_000_000
-_EXTENTS = 1 << 13
 _TALLY = ("requests", "bytes", "busy", "queued", "late")
-_HEADS = ("near_most", "near_base", "near_root", "far_base", "far_each")
 
 # `struct disk` in disk.c; times in nanoseconds
 _LAYOUT = np.dtype(
@@ -29,13 +26,8 @@ _LAYOUT = np.dtype(
         ("mean", "i8", len(KINDS)),
         *[(name, "i8") for name in ("drawn", "seed", "offset", "early")],
         ("only", "S128"),
-        *[(name, "i8") for name in ("cylinders", "cylinder_bytes", "track_bytes", "revolution")],
-        *[(name, "i8") for name in _HEADS],
-        *[(name, "i8") for name in ("attached", "free_at", "cylinder", "draws")],
+        *[(name, "i8") for name in ("attached", "free_at", "draws")],
         ("tally", [(name, "i8") for name in _TALLY], len(KINDS)),
-        ("extents", "i8"),
-        ("owner", "u8", _EXTENTS),
-        ("extent", "i8", _EXTENTS),
     ]
 )
 
@@ -112,7 +104,7 @@ def told() -> Iterator[set[str]]:
         _told.remove(words)
 
 
-class Slowed:
+class Slowed(Closing):
     """A disk that processes are started on, as fast as the machine's until `serving` slows it.
 
     `Cluster(disk=...)` starts a server on it, `environment` any program. CannotMeasure without a
@@ -135,12 +127,6 @@ class Slowed:
         self._path = path
         self._state["offset"], self._state["early"] = -1, library.lateness()
         library.functions().disk_make(self._address)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._state["serving"] = 0
@@ -182,41 +168,27 @@ class Slowed:
             )
 
     def set(self, disk: Disk) -> None:
-        """Be idle as `disk`, with no draw made and no file placed. ValueError while it serves."""
+        """Be idle as `disk`, with no draw made. ValueError while it serves."""
         if self._state["serving"]:
             raise ValueError("a disk is slowed once at a time")
-        state, heads = self._state, disk.heads
+        state = self._state
         state["mean"] = [round(_NANO * taken) for taken in (disk.read, disk.write, disk.flush)]
         state["drawn"], state["seed"] = disk.drawn, disk.seed
-        for name in ("draws", "free_at", "cylinder", "extents", "owner"):
-            state[name] = 0
+        state["draws"] = state["free_at"] = 0
         state["offset"] = -1 if disk.offset is None else disk.offset
         state["only"] = disk.only.encode()
-        state["cylinders"] = heads.cylinders if heads else 0
-        if heads:
-            state["cylinder_bytes"] = heads.tracks * heads.track_bytes
-            state["track_bytes"], state["near_most"] = heads.track_bytes, heads.near_most
-            for name in ("revolution", *_HEADS[1:]):
-                state[name] = round(_NANO * getattr(heads, name))
 
-    def serve(self, kind: str, now: float, file: int = 0, offset: int = 0, size: int = 0) -> float:
+    def serve(self, kind: str, now: float, size: int = 0) -> float:
         """When it would be done with a request that arrives at `now`, by a clock of the caller's.
 
         Seconds. The request is booked and counted, and nobody waits. No later call may have an
-        earlier `now`: requests are served as they come. kind: one of KINDS. file: any number.
+        earlier `now`: requests are served as they come. kind: one of KINDS.
         """
         done: int = library.functions().disk_serve(
-            self._address, KINDS.index(kind), file, offset, size, round(now * _NANO)
+            self._address, KINDS.index(kind), size, round(now * _NANO)
         )
         return done / _NANO if done else now
 
     def _tally(self) -> Any:
         """Requests so far: a row for each kind, a column for each of _TALLY."""
         return np.array(self._state["tally"].tolist(), dtype=np.int64)
-
-
-@contextmanager
-def slowed(disk: Disk, cluster: Cluster) -> Iterator[Serving]:
-    """Start a running cluster anew on a slowed disk for the length of a block, then as it was."""
-    with Slowed() as slow, cluster.on_disk(slow), slow.serving(disk) as stretch:
-        yield stretch

@@ -2,22 +2,18 @@
 counts, never for absolute speed.
 
 `pages.py` tuples on pages, `relation.py` heaps, hashed and ISAM relations and indices, `files.py`
-where pages live and the cache in front; `symbols.py` the interpreter, `compiled.py` DC-INGRES and
-code in line; `processor.py` the one-variable query processor and decomposition, `qualification.py`
-what it finds in a command. QUEL comes from `pgrerun.lab.quel`.
+where pages live and the cache in front; `expressions.py` what is evaluated for a tuple;
+`processor.py` the one-variable query processor and decomposition, `qualification.py` what it finds
+in a command. QUEL comes from `pgrerun.lab.quel`.
 """
 
-from pgrerun.lab.ingres.files import Cache, Reads, UnixFile
+from pgrerun.lab.ingres.files import Cache, UnixFile
 from pgrerun.lab.ingres.pages import PAGE, Domain, Layout
-from pgrerun.lab.ingres.processor import ENGINES, INLINE, INTERPRETER, THREADED, DataBase
+from pgrerun.lab.ingres.processor import DataBase
 from pgrerun.lab.ingres.relation import Hash, Heap, Isam
 
 __all__ = [
-    "ENGINES",
-    "INLINE",
-    "INTERPRETER",
     "PAGE",
-    "THREADED",
     "Cache",
     "DataBase",
     "Domain",
@@ -25,6 +21,5 @@ __all__ = [
     "Heap",
     "Isam",
     "Layout",
-    "Reads",
     "UnixFile",
 ]

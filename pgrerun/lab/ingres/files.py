@@ -1,15 +1,14 @@
 """Where pages live: a file for each relation, as UNIX gives it, read a page at a time.
 
 In front of it stands a cache of a few pages with the least recently used thrown out, which stands
-for UNIX's own buffers: what it can't serve is counted as a read. Close what you open; a file is a
-context manager.
+for UNIX's own buffers: what it can't serve is counted as a read. Close what you open.
 """
 
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pgrerun.errors import RerunError
 from pgrerun.lab.ingres.pages import PAGE
@@ -17,15 +16,10 @@ from pgrerun.lab.ingres.pages import PAGE
 
 @dataclass
 class Reads:
-    """What was asked for: pages touched, requests of the disk, pages written."""
+    """What was asked for: pages touched, and requests of the disk."""
 
     touched: int = 0
     requests: int = 0
-    written: int = 0
-
-    def clear(self) -> None:
-        """Count from here on."""
-        self.touched = self.requests = self.written = 0
 
 
 class Cache:
@@ -55,44 +49,19 @@ class Cache:
     def empty(self) -> None:
         """Start cold."""
         self._pages.clear()
-        self.reads.clear()
+        self.reads = Reads()
 
 
-class PageFile:
-    """Where a relation's pages are kept."""
-
-    def __init__(self, cache: Cache):
-        self.cache, self.pages = cache, 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        raise NotImplementedError
-
-    def read(self, number: int, sequential: bool = False) -> bytes:
-        """A page by its number."""
-        raise NotImplementedError
-
-    def write(self, number: int, page: bytes) -> None:
-        """Write a page, at the end or in place."""
-        raise NotImplementedError
-
-
-class UnixFile(PageFile):
+class UnixFile:
     """A file of a relation's own, read and written page by page."""
 
     def __init__(self, path: Path, cache: Cache):
-        super().__init__(cache)
+        self.cache = cache
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self.pages = os.fstat(self._descriptor).st_size // PAGE
 
-    def read(self, number: int, sequential: bool = False) -> bytes:
+    def read(self, number: int) -> bytes:
         """A page by its number. RerunError if the file is shorter."""
         key = (self._path, number)
         if (page := self.cache.get(key)) is None:
@@ -110,8 +79,8 @@ class UnixFile(PageFile):
         """Write a page, at the end or in place."""
         os.pwrite(self._descriptor, page, number * PAGE)
         self.pages = max(self.pages, number + 1)
-        self.cache.reads.written += 1
         self.cache.put((self._path, number), page)
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._descriptor)

@@ -1,9 +1,7 @@
 """The one-variable query processor (OVQP), and decomposition of commands over several relations
 into such commands.
 
-`DataBase` holds relations, runs QUEL trees, and counts: pages by its cache, and here commands,
-compilations, and tuples that were evaluated. Three engines evaluate qualifications: "interpreter"
-(INGRES), "threaded" (DC-INGRES), "inline" (beyond it).
+`DataBase` holds relations and runs QUEL trees; pages are counted by its cache.
 """
 
 import dataclasses
@@ -12,31 +10,19 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pgrerun.errors import QueryError
 from pgrerun.lab.ingres import qualification
-from pgrerun.lab.ingres.compiled import Compiler
-from pgrerun.lab.ingres.files import Cache, PageFile
+from pgrerun.lab.ingres.expressions import CHAR, FLOAT, INT, Compiler, operation
+from pgrerun.lab.ingres.files import Cache, UnixFile
 from pgrerun.lab.ingres.pages import Domain, Layout
 from pgrerun.lab.ingres.qualification import Clauses, Relation
 from pgrerun.lab.ingres.relation import Found, Hash, Heap, Place
-from pgrerun.lab.ingres.symbols import CHAR, COMPARISONS, FLOAT, INT, Program, interpret, program
 from pgrerun.lab.quel import read, tree
 
-INTERPRETER, THREADED, INLINE = "interpreter", "threaded", "inline"
-ENGINES = (INTERPRETER, THREADED, INLINE)
 Targets = list[tuple[str, tree.Expression]]
-
-
-@dataclass
-class Work:
-    """What the processor did: commands over one variable, compilations, tuples evaluated."""
-
-    commands: int = 0
-    compilations: int = 0
-    tuples: int = 0
 
 
 @dataclass
@@ -44,14 +30,12 @@ class DataBase:
     """Relations by name, and the commands on them.
 
     cache: through which all pages are read. temporary: makes an empty file for a relation that a
-    command needs for itself, or leaves. engine: one of `ENGINES`.
+    command needs for itself, or leaves.
     """
 
     cache: Cache
-    temporary: Callable[[], PageFile]
-    engine: str = INTERPRETER
+    temporary: Callable[[], UnixFile]
     relations: dict[str, Relation] = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
     _ranges: dict[str, str] = field(default_factory=dict)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
@@ -225,18 +209,12 @@ class _Query:
             case tree.Aggregate("avg" | "avgu") | tree.Call():
                 return Domain(name, FLOAT, 8)
             case tree.Number(text):
-                return (
-                    Domain(name, FLOAT, 8)
-                    if {".", "e"} & set(text.lower())
-                    else Domain(name, INT, 4)
-                )
-            case tree.Binary(operator) if operator in (*COMPARISONS, "and", "or"):
-                return Domain(name, INT, 4)
-            case tree.Binary(_, left, right) if FLOAT in (
-                self._domain(name, left).kind,
-                self._domain(name, right).kind,
-            ):
-                return Domain(name, FLOAT, 8)
+                whole = not {".", "e"} & set(text.lower())
+                return Domain(name, INT, 4) if whole else Domain(name, FLOAT, 8)
+            case tree.Binary(sign, left, right):
+                kinds = (self._domain(name, operand).kind for operand in (left, right))
+                kind = operation(sign, *kinds)
+                return Domain(name, kind, 8 if kind == FLOAT else 4)
             case tree.Unary(_, operand):
                 return self._domain(name, operand)
         return Domain(name, INT, 4)
@@ -251,10 +229,10 @@ class _Query:
             for variable in qualification.variables_of([*targets, *clauses])
         }
         if not variables:
-            return _OneVariable(self._base, _Nothing(), targets, clauses).run(())
+            return _OneVariable(_Nothing(), targets, clauses).run(())
         if len(variables) == 1:
             [relation] = variables.values()
-            return _OneVariable(self._base, relation, targets, clauses).run(())
+            return _OneVariable(relation, targets, clauses).run(())
         return self._decompose(targets, clauses, variables)
 
     def found(
@@ -271,9 +249,7 @@ class _Query:
         relation = self.relation(variable)
         return [
             ((number, offset), relation.layout.unpack(page, offset), row)
-            for number, page, offset, row in _OneVariable(
-                self._base, relation, targets, clauses
-            ).found(())
+            for number, page, offset, row in _OneVariable(relation, targets, clauses).found(())
         ]
 
     # ---- several variables
@@ -292,7 +268,7 @@ class _Query:
         detached = Heap.build(
             self._base.temporary(),
             Layout(tuple(domains.values())),
-            _OneVariable(self._base, variables[first], needed, own).run(()),
+            _OneVariable(variables[first], needed, own).run(()),
         )
         steps, bound = [], {first}
         for variable in others:
@@ -303,10 +279,10 @@ class _Query:
             pending = [clause for clause in pending if clause not in now]
             relation = variables[variable]
             if variable == others[-1]:
-                steps.append(_OneVariable(self._base, relation, targets, now, domains))
+                steps.append(_OneVariable(relation, targets, now, domains))
                 continue
             wanted = qualification.attributes_of(variable, [*targets, *pending])
-            steps.append(_OneVariable(self._base, relation, wanted, now, domains))
+            steps.append(_OneVariable(relation, wanted, now, domains))
             domains = domains | {
                 f"{variable}.{node.name}": self._domain(node.name, node) for node in wanted
             }
@@ -399,28 +375,24 @@ class _OneVariable:
 
     def __init__(
         self,
-        base: DataBase,
         relation: Relation | _Nothing,
         targets: Sequence[tree.Expression],
         clauses: Clauses,
         substituted: Mapping[str, Domain] | None = None,
     ):
         substituted = substituted or {}
-        self._base, self._relation = base, relation
+        self._relation = relation
         self._numbers = {name: number for number, name in enumerate(substituted)}
-        self._kinds = tuple(domain.kind for domain in substituted.values())
         self._bounds = (
             None
             if isinstance(relation, _Nothing)
             else qualification.bounds(clauses, relation, self._numbers)
         )
-        where = [qualification.conjunction(clauses)] if clauses else []
-        self._programs = [
-            program(part, relation.layout, self._numbers) for part in [*where, *targets]
-        ]
+        where = [reduce(partial(tree.Binary, "and"), clauses)] if clauses else []
+        compiler = Compiler(relation.layout, substituted)
+        self._registers = compiler.registers
+        self._evaluate = [compiler.function(part) for part in [*where, *targets]]
         self._qualified = bool(where)
-        self._compiled: list[Any] | None = None
-        self._registers: list[Any] = []
 
     def run(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         """The tuples of one command, with these values substituted."""
@@ -429,26 +401,13 @@ class _OneVariable:
 
     def found(self, values: tuple[Any, ...]) -> Iterator[tuple[int, bytes, int, tuple[Any, ...]]]:
         """The same, each with the number of the page, the page and the offset of its tuple."""
-        work = self._base.work
-        work.commands += 1
-        evaluate = self._evaluators(values)
+        self._registers[:] = values
+        evaluate = self._evaluate
         qualifies, targets = (evaluate[0], evaluate[1:]) if self._qualified else (None, evaluate)
         for number, page, offsets in self._candidates(values):
-            work.tuples += len(offsets)
             for offset in offsets:
                 if qualifies is None or qualifies(page, offset):
                     yield number, page, offset, tuple([target(page, offset) for target in targets])
-
-    def _evaluators(self, values: tuple[Any, ...]) -> list[Callable[[bytes, int], object]]:
-        if self._base.engine == INTERPRETER:
-            return [partial(interpret, Program(each.symbols, values)) for each in self._programs]
-        if self._compiled is None:
-            self._base.work.compilations += 1
-            compiler = Compiler(self._kinds)
-            self._registers = compiler.registers
-            self._compiled = [getattr(compiler, self._base.engine)(each) for each in self._programs]
-        self._registers[:] = values
-        return self._compiled
 
     def _candidates(self, values: tuple[Any, ...]) -> Iterator[Found]:
         if (bounds := self._bounds) is None:

@@ -40,14 +40,6 @@ def clauses(where: tree.Expression | None) -> Clauses:
     return [where]
 
 
-def conjunction(clauses: Clauses) -> tree.Expression:
-    """The clauses as one expression again."""
-    first, *others = clauses
-    for other in others:
-        first = tree.Binary("and", first, other)
-    return first
-
-
 def variables_of(parts: Sequence[tree.Expression]) -> list[str]:
     """Variables in the order in which they are named."""
     return list(

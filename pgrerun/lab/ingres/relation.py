@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgrerun.errors import QueryError
-from pgrerun.lab.ingres.files import PageFile
+from pgrerun.lab.ingres.files import UnixFile
 from pgrerun.lab.ingres.pages import (
     NONE,
     PAGE,
@@ -46,7 +46,7 @@ class _Stored:
     key: str = ""
     ordered = False  # by the key, so that a range of it is found
 
-    def __init__(self, file: PageFile, layout: Layout):
+    def __init__(self, file: UnixFile, layout: Layout):
         self.file, self.layout = file, layout
         self.indices: dict[str, Secondary] = {}
 
@@ -82,7 +82,7 @@ class _Stored:
         """What finds tuples by the attribute: the relation itself, an index, or nothing."""
         return self if attribute == self.key else self.indices.get(attribute)
 
-    def index(self, file: PageFile, attribute: str) -> None:
+    def index(self, file: UnixFile, attribute: str) -> None:
         """Keep a secondary index: a relation of the attribute and of places, in ISAM, in a file of
         its own.
         """
@@ -157,7 +157,7 @@ class Heap(_Stored):
     """Tuples in the order in which they were appended; found by reading all of them."""
 
     @classmethod
-    def build(cls, file: PageFile, layout: Layout, tuples: Iterable[Sequence[Any]]) -> "Heap":
+    def build(cls, file: UnixFile, layout: Layout, tuples: Iterable[Sequence[Any]]) -> "Heap":
         """Fill pages one after another. A relation without tuples has one page."""
         pages = [
             Page(portion) for portion in filled(map(layout.pack, tuples), layout.per_page)
@@ -169,7 +169,7 @@ class Heap(_Stored):
 
     def scan(self) -> Iterator[Found]:
         for number in range(self.file.pages):
-            page = self.file.read(number, sequential=True)
+            page = self.file.read(number)
             yield number, page, lines(page)
 
     def _store(self, stored: bytes) -> Place:
@@ -184,7 +184,7 @@ class Heap(_Stored):
 class _Keyed(_Stored):
     """A relation of `main` pages that are found by a key, each with a chain of overflow pages."""
 
-    def __init__(self, file: PageFile, layout: Layout, key: str, main: int):
+    def __init__(self, file: UnixFile, layout: Layout, key: str, main: int):
         super().__init__(file, layout)
         self.key, self.main = key, main
         self._domain, self._offset = layout.place(key)
@@ -214,7 +214,7 @@ class _Keyed(_Stored):
 
     def _between(self, first: int, last: int) -> Iterator[Found]:
         for main in range(first, last + 1):
-            number, page = main, self.file.read(main, sequential=True)
+            number, page = main, self.file.read(main)
             yield number, page, lines(page)
             while (number := following(page)[1]) != NONE:
                 page = self.file.read(number)
@@ -250,7 +250,7 @@ class Hash(_Keyed):
     @classmethod
     def build(
         cls,
-        file: PageFile,
+        file: UnixFile,
         layout: Layout,
         key: str,
         tuples: Iterable[Sequence[Any]],
@@ -294,7 +294,7 @@ class Isam(_Keyed):
 
     def __init__(
         self,
-        file: PageFile,
+        file: UnixFile,
         layout: Layout,
         key: str,
         main: int,
@@ -309,7 +309,7 @@ class Isam(_Keyed):
     @classmethod
     def build(
         cls,
-        file: PageFile,
+        file: UnixFile,
         layout: Layout,
         key: str,
         tuples: Iterable[Sequence[Any]],

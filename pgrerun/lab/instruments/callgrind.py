@@ -7,9 +7,9 @@ caches and waiting: that is what `perf.py` and the plain timings are for.
 
 import shutil
 import subprocess
-import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +34,8 @@ _SWITCH = (
     "COPY (SELECT 1) TO PROGRAM"
     " 'cat >/dev/null; exec timeout 60 {vgdb} --pid=$PPID instrumentation on'"
 )
+# what the (number) abbreviations of a dump stand for, by kind of name: "ob", "fl", "fn"
+Names = defaultdict[str, dict[str, str]]
 _Place = tuple[str, str]  # a program or library, and a function in it
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
 STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
@@ -59,12 +61,20 @@ def require() -> None:
         raise CannotMeasure("callgrind", reason)
 
 
-def _require_stopped(cluster: Cluster) -> None:
+@contextmanager
+def counting(cluster: Cluster) -> Iterator[Path]:
+    """Where callgrind puts its dumps, numbered; they are gone after the block.
+
+    CannotMeasure without valgrind, RerunError if the cluster is running.
+    """
+    require()
     if cluster.pids():
         raise RerunError(
             "A single-user backend needs its cluster stopped: call stop() before counting"
             " instructions."
         )
+    with private.passing(cluster.scratch, "callgrind") as stem:
+        yield stem
 
 
 def profile(
@@ -83,21 +93,14 @@ def profile(
     CannotMeasure without valgrind or for a stripped program, RerunError if a
     statement fails or the cluster is running.
     """
-    require()
-    _require_stopped(cluster)
-    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
-    try:
-        _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])
-        names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
-        parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(statements))]
+    with counting(cluster) as stem:
+        _run(cluster, statements, settings, stem, [f"--dump-after={_STATEMENT}"])
+        names = Names(dict)
         frames = [
-            read_dump(text, names).assign(statement=i)
-            for i, text in enumerate(_text(cluster, part) for part in parts)
+            read_dump(_text(cluster, stem, number + 1), names).assign(statement=number)
+            for number in range(len(statements))
         ]
         return pd.concat(frames, ignore_index=True)[COLUMNS]
-    finally:
-        for path in cluster.scratch.glob(f"{stem}*"):
-            path.unlink(missing_ok=True)
 
 
 def repeated(
@@ -114,19 +117,13 @@ def repeated(
     `first` are statements that prepare it, in the same backend. Functions that `callers` names are
     told apart by who calls them, "callee'caller". Columns as of `profile`, without statement.
     """
-    require()
-    _require_stopped(cluster)
-    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements = [*first, *[statement] * times]
     settings = {"search_path": cluster.schema}
-    try:
+    with counting(cluster) as stem:
         options = [f"--dump-before={_PARSE}", *(f"--separate-callers1={one}" for one in callers)]
-        _run(cluster, statements, settings, cluster.scratch / stem, options, collecting="")
-        dump = cluster.scratch / f"{stem}.{len(statements)}"  # the first is of the start
-        return read_dump(_text(cluster, dump), {"ob": {}, "fl": {}, "fn": {}})
-    finally:
-        for path in cluster.scratch.glob(f"{stem}*"):
-            path.unlink(missing_ok=True)
+        _run(cluster, statements, settings, stem, options, collecting="")
+        # the first is of the start
+        return read_dump(_text(cluster, stem, len(statements)))
 
 
 def by_command(
@@ -178,9 +175,7 @@ def stacks(
     cluster: Cluster,
     groups: Mapping[str, Sequence[str]],
     *,
-    settings: Mapping[str, str | int] | None = None,
     callers: int = 48,
-    program: Path | None = None,
     unreported: Collection[str] = (),
     late: bool = False,
 ) -> pd.DataFrame:
@@ -191,16 +186,12 @@ def stacks(
     backend, so an earlier group can warm up a later one. Columns: group, stack (function names from
     the outermost to the function itself, joined by ";"), function, file (None if unknown), object,
     exclusive (instructions), calls. A group contains the instructions of one DISCARD PLANS, which
-    ends it. `program` runs instead of the cluster's own postgres. The groups `unreported` run, and
-    are left out of the result. With `late` the first group, an unreported one, runs before
-    callgrind begins, which saves time: first commands are dear to follow through all their callers
-    (jumps through the linkage table aren't counted then, some parts in a thousand). NotSwitchedOn
-    if that can't be done here. CannotMeasure without valgrind or for a stripped program, RerunError
-    if a statement fails or the cluster is running.
+    ends it. The groups `unreported` run, and are left out of the result. With `late` the first
+    group, an unreported one, runs before callgrind begins, which saves time: first commands are
+    dear to follow through all their callers (jumps through the linkage table aren't counted then,
+    some parts in a thousand). NotSwitchedOn if that can't be done here. CannotMeasure without
+    valgrind or for a stripped program, RerunError if a statement fails or the cluster is running.
     """
-    require()
-    _require_stopped(cluster)
-    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements, options = _separated(groups, unreported)
     options += [f"--separate-callers={callers}", "--separate-recs=1"]
     if late:
@@ -208,17 +199,14 @@ def stacks(
             statements.index(_FORGET), _SWITCH.format(vgdb=shutil.which("vgdb") or "vgdb")
         )
         options += ["--instr-atstart=no"]
-    try:
-        _run(cluster, statements, settings, cluster.scratch / stem, options, program)
-        names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
+    with counting(cluster) as stem:
+        _run(cluster, statements, None, stem, options)
+        names = Names(dict)
         frames = [
             stacked(read_dump(text, names), group)
             for group, text in _dumps(cluster, stem, groups, unreported)
         ]
         return pd.concat(frames, ignore_index=True)[STACKS]
-    finally:
-        for path in cluster.scratch.glob(f"{stem}*"):
-            path.unlink(missing_ok=True)
 
 
 def _separated(
@@ -233,22 +221,26 @@ def _separated(
 
 
 def _dumps(
-    cluster: Cluster, stem: str, groups: Mapping[str, Sequence[str]], unreported: Collection[str]
+    cluster: Cluster, stem: Path, groups: Mapping[str, Sequence[str]], unreported: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Each reported group and the text of its dump, which explains its own abbreviations.
 
     CannotMeasure for a stripped program.
     """
     for number, name in enumerate((name for name in groups if name not in unreported), start=1):
-        yield name, _text(cluster, cluster.scratch / f"{stem}.{number}")
+        yield name, _text(cluster, stem, number)
 
 
-def _text(cluster: Cluster, dump: Path) -> str:
+def _text(cluster: Cluster, stem: Path, number: int) -> str:
     try:
-        with open(private.opened(dump), errors="replace") as file:
+        with open(private.opened(f"{stem}.{number}"), errors="replace") as file:
             return file.read()
     except FileNotFoundError:
-        raise _stripped(cluster) from None
+        raise CannotMeasure(
+            "callgrind",
+            f"Instructions can't be told apart by statement: {cluster.name} is stripped of its"
+            " symbols. The bundled release isn't.",
+        ) from None
 
 
 def stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
@@ -267,7 +259,6 @@ def _run(
     settings: Mapping[str, str | int] | None,
     out: Path,
     options: Sequence[str],
-    program: Path | None = None,
     collecting: str = _STATEMENT,
 ) -> None:
     """Run statements in a single-user backend under callgrind. RerunError if one fails.
@@ -292,17 +283,7 @@ def _run(
             statement_log.log_statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     _raise_if_failed(
-        cluster.single_user(
-            "-F", *given, program=program, under=valgrind, input=lines, capture_output=True
-        )
-    )
-
-
-def _stripped(cluster: Cluster) -> CannotMeasure:
-    return CannotMeasure(
-        "callgrind",
-        f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols."
-        " The bundled release isn't.",
+        cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
     )
 
 
@@ -322,11 +303,12 @@ def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
         )
 
 
-def read_dump(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
+def read_dump(text: str, names: Names | None = None) -> pd.DataFrame:
     """One callgrind dump (valgrind manual, "Callgrind Format Specification") by function.
 
-    `names` holds what the format's (number) abbreviations stand for.
+    `names` is shared by the dumps of one run, of which later ones use what earlier ones define.
     """
+    names = Names(dict) if names is None else names
     exclusive, inclusive, calls = Counter[_Place](), Counter[_Place](), Counter[_Place]()
     files: dict[_Place, str] = {}
     here = callee = None

@@ -17,6 +17,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pages, process_table
 from pgrerun.lab.server import Cluster, private
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import forget as forget
 
 BLOCK = 4096  # bytes; the kernel's page
 
@@ -24,26 +25,13 @@ BLOCK = 4096  # bytes; the kernel's page
 @contextmanager
 def scratch(megabytes: int) -> Iterator[Path]:
     """A file of so many MB on the disk, of random bytes and flushed; gone afterwards."""
-    directory = PrivateDirectory(base_directory())
-    try:
+    with PrivateDirectory(base_directory()) as directory:
         path = directory.path / "file"
         with open(path, "wb") as file:
             for _ in range(megabytes):
                 file.write(os.urandom(1 << 20))
             os.fsync(file.fileno())
         yield path
-    finally:
-        directory.close()
-
-
-def forget(path: Path) -> None:
-    """Have the operating system's cache forget a file, once it is all on the disk."""
-    descriptor = private.opened(path)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

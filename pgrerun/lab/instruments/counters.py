@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -28,6 +27,7 @@ from psycopg.rows import DictRow, dict_row
 from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.instruments import PAGE, wal
 from pgrerun.lab.server import Server, releases, row, value
+from pgrerun.lab.server.private import Closing
 from pgrerun.lab.server.queries import Parameters
 
 # column: function of a relation's OID behind pg_stat_all_* and pg_statio_all_*
@@ -340,7 +340,7 @@ class _Reading:
     frames: dict[str, pd.DataFrame]
 
 
-class Counters:
+class Counters(Closing):
     """Reads the statistics of one server through a connection of its own.
 
     `settle` (seconds) is how long background writer and WAL writer get to report
@@ -360,12 +360,6 @@ class Counters:
             self._run("SET stats_fetch_consistency = snapshot")
         self._statements = self._prepare()
         self.learn()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._conn.close()
@@ -529,14 +523,11 @@ class Counters:
                     " somebody called pg_stat_reset. The block can't be counted; run it again."
                 )
         if "io" in changes:
-            delta.io = self._without_probe(changes["io"], changes.get("own_io")).reset_index()
+            io = changes["io"]
+            if "own_io" in changes:  # what the probe itself has caused
+                io = io.sub(changes["own_io"].reindex(io.index, fill_value=0))
+            delta.io = _changed(io, constant=["op_bytes"]).reset_index()
         delta.relations = self._relations(changes["relations"])
-
-    @staticmethod
-    def _without_probe(io: pd.DataFrame, own: pd.DataFrame | None) -> pd.DataFrame:
-        if own is not None:
-            io = io.sub(own.reindex(io.index, fill_value=0))
-        return _changed(io, constant=["op_bytes"])
 
     def _relations(self, changes: pd.DataFrame) -> pd.DataFrame:
         changes = changes[(changes >= 0).all(axis=1)]  # a dropped relation takes its counts along

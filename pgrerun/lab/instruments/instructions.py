@@ -9,7 +9,6 @@ comparison of the first word of a structure with a node tag is the test of a nod
 import re
 import shutil
 import subprocess
-import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,34 +104,22 @@ def _counted(
     """Each reported group, the program's code, and what of it was executed how often."""
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
-    callgrind._require_stopped(cluster)
     program = cluster._executable("postgres")
-    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements, options = callgrind._separated(groups, unreported)
-    names: dict[str, dict[str, str]] = {}
-    try:
+    names = callgrind.Names(dict)
+    with callgrind.counting(cluster) as stem:
         with ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_Code.read, program)
-            callgrind._run(
-                cluster,
-                statements,
-                settings,
-                cluster.scratch / stem,
-                [*options, "--dump-instr=yes", "--dump-line=no"],
-            )
+            options += ["--dump-instr=yes", "--dump-line=no"]
+            callgrind._run(cluster, statements, settings, stem, options)
             code = reading.result()
         return [
             (group, code, _executed(text, program.name, names))
             for group, text in callgrind._dumps(cluster, stem, groups, unreported)
         ]
-    finally:
-        for path in cluster.scratch.glob(f"{stem}*"):
-            path.unlink(missing_ok=True)
 
 
-def _executed(
-    text: str, program: str, names: dict[str, dict[str, str]]
-) -> dict[int, tuple[str, int]]:
+def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tuple[str, int]]:
     """Address to (function, executions) for the program's own instructions (one callgrind dump with
     --dump-instr).
     """
@@ -141,11 +128,11 @@ def _executed(
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if key == "ob":
-            ours = Path(callgrind._name(names.setdefault("ob", {}), value)).name == program
+            ours = Path(callgrind._name(names["ob"], value)).name == program
         elif key == "cob":
-            callgrind._name(names.setdefault("ob", {}), value)
+            callgrind._name(names["ob"], value)
         elif key in ("fn", "cfn"):
-            name = callgrind._name(names.setdefault("fn", {}), value)
+            name = callgrind._name(names["fn"], value)
             function = name if key == "fn" else function
         elif key == "calls":
             called = True  # the next line is what the call cost
@@ -203,29 +190,18 @@ class _Code:
             raise CannotMeasure(
                 "objdump", "the program is loaded at addresses that differ from those in its file"
             )
-        totals: dict[tuple[str, str], list[int]] = {}
+        made, cost = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         for address, (function, count) in executed.items():
             kind, instructions = (
                 self._kind(self._at[address]) if address in self._at else (OTHER, 1)
             )
-            entry = totals.setdefault((kind, function), [0, 0])
-            entry[0] += count
-            entry[1] += count * instructions
-        rows = [(kind, function, made, cost) for (kind, function), (made, cost) in totals.items()]
-        frame = pd.DataFrame(rows, columns=COLUMNS[1:])
-        # the comparison before a check was met on its own as well
-        extra = (
-            frame.loc[frame["kind"] != OTHER]
-            .assign(more=lambda f: f["instructions"] - f["executed"])
-            .groupby("function")["more"]
-            .sum()
-        )
-        other = frame["kind"] == OTHER
-        frame.loc[other, "instructions"] -= (
-            frame.loc[other, "function"].map(extra).fillna(0).astype(int)
-        )
-        frame.loc[other, "executed"] = frame.loc[other, "instructions"]
-        return frame
+            made[kind, function] += count
+            cost[kind, function] += count * instructions
+            if instructions > 1:  # the comparison before a check is met on its own as well
+                made[OTHER, function] -= count * (instructions - 1)
+                cost[OTHER, function] -= count * (instructions - 1)
+        rows = [(*key, number, cost[key]) for key, number in made.items()]
+        return pd.DataFrame(rows, columns=COLUMNS[1:])
 
     def steps(self, executed: Mapping[int, int]) -> tuple[int, int, int]:
         """Of a threaded function's executions by address: its steps, what leads from one to the

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import clock, process_table
-from pgrerun.lab.server import Server
+from pgrerun.lab.instruments import clock
 from pgrerun.lab.server.processes import children, process_stat
 
 _READINGS = 10  # of processes that come and go meanwhile
@@ -102,16 +100,16 @@ class Load:
     """How busy others kept the machine during a block; filled when the block ends.
 
     `fraction`: share of all CPU time that went to processes which are neither this
-    one, nor its descendants, nor the server's, plus what the hypervisor took away;
-    0 to 1. None if the server's processes can't be seen. `seconds`: length of the block.
+    one nor its descendants, plus what the hypervisor took away; 0 to 1. `seconds`: length of the
+    block.
     """
 
-    fraction: float | None = None
-    seconds: float | None = None
+    fraction: float = 0.0
+    seconds: float = 0.0
 
 
 @contextmanager
-def other_load(server: Server | None = None) -> Iterator[Load]:
+def other_load() -> Iterator[Load]:
     """Measure around a block how much of the machine others used.
 
     CPU time is counted in ticks of 10 ms, so blocks shorter than about a second
@@ -119,32 +117,24 @@ def other_load(server: Server | None = None) -> Iterator[Load]:
     and in threads of its own is nobody's: while a server flushes, most of it is done for that.
     """
     load = Load()
-    try:
-        before, threads = _readings(server), kernel_threads()
-    except CannotMeasure:
-        before = None
+    before, threads = _readings(), kernel_threads()
     started = time.perf_counter()
     yield load
     load.seconds = time.perf_counter() - started
-    if before is None:
-        return
-    busy, total, ours = (after - earlier for after, earlier in zip(_readings(server), before))
+    busy, total, ours = (after - earlier for after, earlier in zip(_readings(), before))
     # one that has ended takes its time with it
     kernel = sum(spent - threads.get(pid, 0.0) for pid, spent in kernel_threads().items())
     others = max(0.0, busy - ours - kernel)
     load.fraction = min(1.0, others / total) if load.seconds >= 0.1 and total else 0.0
 
 
-def _readings(server: Server | None) -> tuple[float, float, float]:
+def _readings() -> tuple[float, float, float]:
     """CPU seconds so far: busy (stolen included, interrupts not), all, ours."""
     times = psutil.cpu_times()
     idle = times.idle + sum(getattr(times, name, 0.0) for name in ("iowait", "irq", "softirq"))
     # guest time is part of user time already
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-    ours = tree_seconds()
-    if server is not None and not server.owned:  # an own server's processes are in our tree
-        ours += process_table.usage(server).cpu_seconds
-    return total - idle, total, ours
+    return total - idle, total, tree_seconds()
 
 
 def kernel_threads() -> dict[int, float]:

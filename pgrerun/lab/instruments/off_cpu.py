@@ -15,7 +15,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,22 +28,9 @@ from numpy.typing import NDArray
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import perf, process_table
+from pgrerun.lab.instruments.sessions import meanwhile
 from pgrerun.lab.server import Server, releases
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
-
-
-@contextmanager
-def _meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Have `work` done in a thread while the block runs; its event is set when the block ends."""
-    over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
 
 # -- wait events ---------------------------------------------------------------------
 
@@ -100,7 +87,7 @@ def sample_wait_events(server: Server, every: float = 0.005) -> Iterator[WaitEve
                     waits.samples += 1
                     seen.extend(rows)
 
-    with _meanwhile(sample):
+    with meanwhile(sample):
         yield waits
     if seen:
         sums = pd.DataFrame(seen, columns=WAIT_COLUMNS).groupby(["type", "event"], as_index=False)
@@ -164,7 +151,7 @@ def count_context_switches(
     totals: list[NDArray[np.float64]] = []
     with (
         server.connect() as connection,  # before the load, whose backends are those that follow
-        _meanwhile(lambda over: totals.extend(_watch(connection, clients, every, most, over))),
+        meanwhile(lambda over: totals.extend(_watch(connection, clients, every, most, over))),
     ):
         yield found
     if totals:

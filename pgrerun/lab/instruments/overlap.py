@@ -103,7 +103,9 @@ def run(
                 "direct I/O", f"The read-compute-write program can't run here: {refused.strip()}."
             )
         for copy in running:
-            _go(copy)
+            assert copy.stdin
+            copy.stdin.write("go\n")
+            copy.stdin.flush()
         ended = [json.loads(_line(copy)) for copy in running]
     finally:
         for copy in running:
@@ -121,9 +123,3 @@ def run(
 def _line(copy: subprocess.Popen[str]) -> str:
     """The next line that a copy prints; empty where it has ended."""
     return copy.stdout.readline() if copy.stdout else ""
-
-
-def _go(copy: subprocess.Popen[str]) -> None:
-    if copy.stdin:
-        copy.stdin.write("go\n")
-        copy.stdin.flush()

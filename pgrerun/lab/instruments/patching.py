@@ -43,11 +43,8 @@ def answering(programs: Programs, routine: str, answer: int) -> Iterator[Path]:
     (machine,) = struct.unpack_from("<H", image, 0x12)
     code = machine_code(machine, answer)
     image[offset : offset + len(code)] = code
-    home = private.PrivateDirectory(private.base_directory(), who)
-    try:
+    with private.PrivateDirectory(private.base_directory(), who) as home:
         yield _installed(home, original, bytes(image))
-    finally:
-        home.close()
 
 
 def _installed(home: private.PrivateDirectory, original: Path, image: bytes) -> Path:

@@ -8,11 +8,9 @@ and the schedule lag and the transactions never started are reported beside it.
 
 import re
 import subprocess
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 from weakref import WeakKeyDictionary
 
 import pandas as pd
@@ -81,7 +79,7 @@ def run(
     """
     _check(script, builtin, clients, seconds, transactions, protocol)
     server.require_connections(clients)
-    with _Scratch(server.scratch) as scratch:
+    with private.passing(server.scratch, "pgbench") as stem:
         arguments = ["-n", "-c", clients, "-j", jobs or 1, "-M", protocol, *more]
         arguments += ["-T", seconds] if seconds else ["-t", transactions]
         if seed is not None:
@@ -89,11 +87,16 @@ def run(
         for name, value in (variables or {}).items():
             arguments += ["-D", f"{name}={value}"]
         if log:
-            arguments += ["-l", f"--log-prefix={scratch.log}"]
+            arguments += ["-l", f"--log-prefix={stem}-log"]
         if knows(server, "--exit-on-abort"):
             arguments += ["--exit-on-abort"]
-        # a weight, so that an @ in the path isn't taken for one
-        arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
+        if builtin:
+            arguments += ["-b", builtin]
+        else:
+            file = Path(f"{stem}.sql")
+            private.create(file, _text(script))  # pgbench may run as another account than we do
+            # a weight, so that an @ in the path isn't taken for one
+            arguments += ["-f", f"{file}@1"]
         length = f"{seconds} s" if seconds else f"{transactions:,} transactions of each client"
         statement_log.log_load(_text(script) or f"pgbench -b {builtin}", protocol, clients, length)
         # transactions have no known duration; seconds have, but the slowest may overstay
@@ -101,7 +104,7 @@ def run(
             "pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120
         )
         _raise_if_broken(done)
-        return _result(done.stdout, scratch.rows() if log else None)
+        return _result(done.stdout, _rows(stem) if log else None)
 
 
 def _text(script: str | Path | None) -> str:
@@ -174,48 +177,27 @@ def _result(output: str, log: pd.DataFrame | None) -> PgbenchResult:
     )
 
 
-class _Scratch:
-    """The files of one run in the server's scratch folder, removed afterwards."""
-
-    def __init__(self, folder: Path):
-        self._stem = f"pgbench-{uuid.uuid4().hex[:12]}"
-        self._folder = folder
-        self.log = folder / f"{self._stem}-log"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for path in self._folder.glob(f"{self._stem}*"):
-            path.unlink(missing_ok=True)
-
-    def write(self, script: str) -> Path:
-        path = self._folder / f"{self._stem}.sql"
-        private.create(path, script)  # pgbench may run as another account than we do
-        return path
-
-    def rows(self) -> pd.DataFrame:
-        """The per-transaction log of all threads, in the order of the transactions' ends."""
-        paths = sorted(self._folder.glob(f"{self.log.name}.*"))
-        frames = []
-        for path in paths:
-            with open(private.opened(path)) as file:
-                frames.append(pd.read_csv(file, sep=" ", names=_LOG, usecols=range(len(_LOG))))
-        if not frames:
-            raise CannotMeasure(
-                "pgbench log", f"pgbench left no log of single transactions in {self._folder}."
-            )
-        rows = pd.concat(frames, ignore_index=True)
-        latency = pd.to_numeric(rows["latency_us"], errors="coerce")
-        log = pd.DataFrame(
-            {
-                "client": rows["client"],
-                "transaction": rows["transaction"],
-                "latency_ms": latency / 1000,
-                "script": rows["script"],
-                "time_s": rows["epoch_s"] + rows["epoch_us"] / 1e6,
-                # in place of a time stands "skipped", or why a transaction failed
-                "outcome": rows["latency_us"].where(latency.isna(), "done"),
-            }
+def _rows(stem: Path) -> pd.DataFrame:
+    """The per-transaction log of all threads, in the order of the transactions' ends."""
+    frames = []
+    for path in sorted(stem.parent.glob(f"{stem.name}-log.*")):
+        with open(private.opened(path)) as file:
+            frames.append(pd.read_csv(file, sep=" ", names=_LOG, usecols=range(len(_LOG))))
+    if not frames:
+        raise CannotMeasure(
+            "pgbench log", f"pgbench left no log of single transactions in {stem.parent}."
         )
-        return log.sort_values("time_s", ignore_index=True, kind="stable")
+    rows = pd.concat(frames, ignore_index=True)
+    latency = pd.to_numeric(rows["latency_us"], errors="coerce")
+    log = pd.DataFrame(
+        {
+            "client": rows["client"],
+            "transaction": rows["transaction"],
+            "latency_ms": latency / 1000,
+            "script": rows["script"],
+            "time_s": rows["epoch_s"] + rows["epoch_us"] / 1e6,
+            # in place of a time stands "skipped", or why a transaction failed
+            "outcome": rows["latency_us"].where(latency.isna(), "done"),
+        }
+    )
+    return log.sort_values("time_s", ignore_index=True, kind="stable")

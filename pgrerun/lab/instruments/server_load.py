@@ -51,7 +51,8 @@ def run(
     declared, body = _translated(script, variables or {})
     version = connection.info.server_version
     if releases.has(version, "commit in a block"):
-        sent = iter([_loop(declared, body, transactions)])
+        loop = f"FOR drawn_{ITERATION} IN 1..{transactions} LOOP\n{body}\nCOMMIT; END LOOP;"
+        sent = iter([f"DO $pgrerun$ DECLARE {declared}BEGIN {loop} END $pgrerun$"])
     elif releases.has(version, "blocks that aren't stored (DO)"):
         sent = _blocks(declared, body, transactions)
     else:
@@ -69,14 +70,6 @@ def run(
     finally:
         if not waiting and not connection.broken:
             connection.execute(set_commit, [before])
-
-
-def _loop(declared: str, body: str, transactions: int) -> str:
-    """The transactions as one DO statement."""
-    return (
-        f"DO $pgrerun$ DECLARE {declared}BEGIN FOR drawn_{ITERATION} IN 1..{transactions} LOOP\n"
-        f"{body}\nCOMMIT; END LOOP; END $pgrerun$"
-    )
 
 
 def _blocks(declared: str, body: str, transactions: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Sessions that wait, several at once, or with settings of their own."""
+"""Sessions that wait, several at once, with settings of their own, or beside what is measured."""
 
 import threading
 import time
@@ -67,6 +67,19 @@ def count_meanwhile(
             counted += value(connection, int, statement)
             time.sleep(pause)
         return running.result(), counted
+
+
+@contextmanager
+def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Have `work` done in a thread while the block runs; its event is set when the block ends."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

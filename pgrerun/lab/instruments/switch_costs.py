@@ -161,7 +161,7 @@ def bare_instructions() -> dict[str, float]:
         subprocess.run(build, input=source, text=True, capture_output=True, check=True)
         count = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", str(program)]
         subprocess.run(count, capture_output=True, check=True)
-        found = callgrind.read_dump(counts.read_text(), {"ob": {}, "fl": {}, "fn": {}})
+        found = callgrind.read_dump(counts.read_text())
     # valgrind takes a switch of stacks for a recursion and gives it two names
     name = found["function"].str.partition("'")[0]
     executed = found.groupby(name)["exclusive"].sum()

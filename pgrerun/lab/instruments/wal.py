@@ -17,6 +17,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab.instruments.sessions import meanwhile
 from pgrerun.lab.server import Server, releases, value
 
 
@@ -83,22 +84,16 @@ def positions(server: Server, every: float = 0.03) -> Iterator[list[tuple[float,
     Pairs of seconds since the epoch and bytes, complete and not empty when the block has ended.
     """
     found: list[tuple[float, int]] = []
-    over = threading.Event()
 
-    def look() -> None:
+    def look(over: threading.Event) -> None:
         with server.connect() as connection:
             ended = False
             while not ended:
                 ended = over.wait(every)
                 found.append((time.time(), position(connection).bytes))
 
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
-    try:
+    with meanwhile(look):
         yield found
-    finally:
-        over.set()
-        looking.join()
 
 
 # -- what the WAL says --------------------------------------------------------------

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import process_table
-from pgrerun.lab.server import Server, releases, value
+from pgrerun.lab.server import Server
+from pgrerun.lab.server.entrance import encryption
 
 UNIX, LOOPBACK, NETWORK = "Unix socket", "TCP loopback", "TCP network"
 
@@ -76,7 +77,12 @@ class Line:
 
     def __enter__(self) -> "Line":
         self.connection = self._server.connect()
-        self._require_plain()
+        if encryption(self.connection):
+            raise CannotMeasure(
+                "unencrypted connection",
+                f"The connection to {self._server.name} is encrypted, so its messages are made"
+                " where they can't be counted.",
+            )
         info = self.connection.info
         if info.host.startswith("/"):
             self.route = UNIX
@@ -93,22 +99,6 @@ class Line:
     def __exit__(self, *exception: object) -> None:
         self._socket.close()
         self.connection.close()
-
-    def _require_plain(self) -> None:
-        encrypted = self.connection.pgconn.ssl_in_use
-        if not encrypted and releases.has(self._server.version, "pg_stat_gssapi"):
-            encrypted = value(
-                self.connection,
-                bool,
-                "SELECT coalesce(bool_or(encrypted), false) FROM pg_stat_gssapi"
-                " WHERE pid = pg_backend_pid()",
-            )
-        if encrypted:
-            raise CannotMeasure(
-                "unencrypted connection",
-                f"The connection to {self._server.name} is encrypted, so its messages are made"
-                " where they can't be counted.",
-            )
 
     def run(
         self,

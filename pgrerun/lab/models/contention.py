@@ -186,12 +186,9 @@ class _Simulation:
             return True
         return False
 
-    def preempted(self, held: float) -> bool:
-        return bool(self.processors.queue) and self.rng.random() < held / self.machine.slice
-
     def held(self, held: float, turn: Request) -> Turns:
         """Be busy with the lock, perhaps interrupted by somebody else's turn on the processor."""
-        if self.preempted(held):
+        if self.processors.queue and self.rng.random() < held / self.machine.slice:
             self.processors.release(turn)
             turn = yield from self.on_processor()
         yield self.env.timeout(held)

@@ -6,24 +6,20 @@ request is a seek. What comes out is simulated.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Protocol
+from typing import NamedTuple
 
 from scipy.optimize import brentq
 
 
-class Request(Protocol):
+class Request(NamedTuple):
     """What is asked of the disk: so many pages of a file from `first` on, after `touched` pages
     were worked on.
     """
 
-    @property
-    def touched(self) -> int: ...
-    @property
-    def file(self) -> Hashable: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def pages(self) -> int: ...
+    touched: int
+    file: Hashable
+    first: int
+    pages: int = 1
 
 
 def response(

@@ -1,7 +1,7 @@
 """Text to trees: the grammar is in `grammar.lark`, errors point at line and column."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,6 @@ AGGREGATES = frozenset({"count", "countu", "sum", "sumu", "avg", "avgu", "min", 
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("grammar.lark").read_text("utf-8")
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
-
-
-@cache
-def keywords() -> frozenset[str]:
-    """The words that start or join clauses.
-
-    They are names, too, wherever no clause could start or go on.
-    """
-    words = (
-        re.sub(r"\W", "", str(terminal.pattern.value))
-        for terminal in _parser().terminals
-        if terminal.name.isidentifier()
-    )
-    return frozenset(word.lower() for word in words if word.isalpha())
 
 
 @lru_cache(maxsize=256)  # an experiment reads the same text again and again
@@ -126,6 +112,31 @@ def _expected(terminals: Iterable[str]) -> str:
     )
 
 
+def _plain(part: Any) -> Any:
+    return str(part) if isinstance(part, Token) else part
+
+
+def _node(kind: Callable[..., Any]) -> Callable[..., Any]:
+    """For a rule whose parts are the fields of a node, in their order, and clauses by name."""
+
+    def made(self: Transformer[Token, Any], meta: Meta, *parts: Any) -> tree.Node:
+        clauses: dict[str, Any] = dict(part for part in parts if isinstance(part, tuple))
+        fields = (_plain(part) for part in parts if not isinstance(part, tuple))
+        node: tree.Node = kind(*fields, **clauses, at=_at(meta))
+        return node
+
+    return made
+
+
+def _clause(name: str) -> Callable[..., tuple[str, Any]]:
+    """For a rule all of whose parts are one field of the node around it."""
+
+    def made(self: Transformer[Token, Any], meta: Meta, *parts: Any) -> tuple[str, Any]:
+        return name, tuple(map(_plain, parts))
+
+    return made
+
+
 @v_args(inline=True, meta=True)
 class _Trees(Transformer[Token, Any]):
     """Makes a node of `tree` from each rule of the grammar."""
@@ -136,117 +147,52 @@ class _Trees(Transformer[Token, Any]):
     def NAME(self, token: Token) -> Token:
         return token.update(value=token.lower())
 
-    def range(self, meta: Meta, variable: Token, relation: Token) -> tree.Range:
-        return tree.Range(str(variable), str(relation), at=_at(meta))
+    retrieve, append, delete = _node(tree.Retrieve), _node(tree.Append), _node(tree.Delete)
+    create, destroy, copy = _node(tree.Create), _node(tree.Destroy), _node(tree.Copy)
+    begin, end, abort = _node(tree.Begin), _node(tree.End), _node(tree.Abort)
+    range = member = _node(tree.Range)
+    define_index, declaration, key = map(_node, (tree.DefineIndex, tree.Declaration, tree.Key))
+    assignment, all = _node(tree.Assignment), _node(tree.All)
+    attribute, cast, number = _node(tree.Attribute), _node(tree.Cast), _node(tree.Number)
 
-    member = range
-
-    def retrieve(self, meta: Meta, *parts: Any) -> tree.Retrieve:
-        found = dict(parts)
-        return tree.Retrieve(
-            found["targets"],
-            found.get("into", ""),
-            "unique" in found,
-            found.get("ranges", ()),
-            found.get("where"),
-            found.get("sort", ()),
-            at=_at(meta),
-        )
-
-    def append(self, meta: Meta, relation: Token, *parts: Any) -> tree.Append:
-        found = dict(parts)
-        return tree.Append(
-            str(relation),
-            found["targets"],
-            found.get("ranges", ()),
-            found.get("where"),
-            at=_at(meta),
-        )
-
-    def replace(self, meta: Meta, variable: Token, *parts: Any) -> tree.Replace:
-        found = dict(parts)
-        for target in found["targets"]:
+    def replace(self, meta: Meta, variable: Token, *clauses: Any) -> tree.Replace:
+        node = tree.Replace(str(variable), **dict(clauses), at=_at(meta))
+        for target in node.targets:
             if not isinstance(target, tree.Assignment):
                 raise QueryError(
                     "replace takes targets of the form name = expression only.", *target.at
                 )
-        return tree.Replace(
-            str(variable),
-            found["targets"],
-            found.get("ranges", ()),
-            found.get("where"),
-            at=_at(meta),
-        )
+        return node
 
-    def delete(self, meta: Meta, variable: Token, *parts: Any) -> tree.Delete:
-        found = dict(parts)
-        return tree.Delete(str(variable), found.get("ranges", ()), found.get("where"), at=_at(meta))
-
-    def create(self, meta: Meta, relation: Token, *attributes: tree.Declaration) -> tree.Create:
-        return tree.Create(str(relation), attributes, at=_at(meta))
-
-    def destroy(self, meta: Meta, *relations: Token) -> tree.Destroy:
-        return tree.Destroy(tuple(map(str, relations)), at=_at(meta))
-
-    def define_index(
-        self, meta: Meta, name: Token, relation: Token, method: Token, *keys: Any
-    ) -> tree.DefineIndex:
-        return tree.DefineIndex(str(name), str(relation), str(method), keys, at=_at(meta))
-
-    def index_on(self, meta: Meta, relation: Token, name: Token, *keys: Any) -> tree.DefineIndex:
-        return tree.DefineIndex(str(name), str(relation), "", keys, at=_at(meta))
-
-    def copy(self, meta: Meta, *parts: Any) -> tree.Copy:
-        *binary, relation, names, direction, file = parts
-        return tree.Copy(
-            str(relation), names, direction == "from", _unquoted(file), bool(binary), at=_at(meta)
-        )
-
-    def begin(self, meta: Meta) -> tree.Begin:
-        return tree.Begin(at=_at(meta))
-
-    def end(self, meta: Meta) -> tree.End:
-        return tree.End(at=_at(meta))
-
-    def abort(self, meta: Meta) -> tree.Abort:
-        return tree.Abort(at=_at(meta))
+    def index_on(self, meta: Meta, relation: Token, name: Token, keys: Any) -> tree.DefineIndex:
+        return tree.DefineIndex(str(name), str(relation), "", keys[1], at=_at(meta))
 
     # clauses: (which, value)
+
+    targets, ranges, sort = _clause("targets"), _clause("ranges"), _clause("sort")
+    attributes, relations, keys = _clause("attributes"), _clause("relations"), _clause("keys")
+    names, arguments = _clause("attributes"), _clause("arguments")
 
     def unique(self, meta: Meta) -> tuple[str, bool]:
         return "unique", True
 
-    def into(self, meta: Meta, relation: Token) -> tuple[str, Any]:
+    def into(self, meta: Meta, relation: Token) -> tuple[str, str]:
         return "into", str(relation)
 
-    def targets(self, meta: Meta, *targets: tree.Target) -> tuple[str, Any]:
-        return "targets", targets
-
-    def ranges(self, meta: Meta, *members: tree.Range) -> tuple[str, Any]:
-        return "ranges", members
-
-    def where(self, meta: Meta, condition: tree.Expression) -> tuple[str, Any]:
+    def where(self, meta: Meta, condition: tree.Expression) -> tuple[str, tree.Expression]:
         return "where", condition
 
-    def sort(self, meta: Meta, *keys: Any) -> tuple[str, Any]:
-        return "sort", keys
+    def by(self, meta: Meta, arguments: tuple[str, Any]) -> tuple[str, Any]:
+        return "by", arguments[1]
 
-    def by(
-        self, meta: Meta, expressions: tuple[str, tuple[tree.Expression, ...]]
-    ) -> tuple[str, Any]:
-        return "by", expressions[1]
+    def binary(self, meta: Meta) -> tuple[str, bool]:
+        return "binary", True
 
-    def arguments(self, meta: Meta, *expressions: tree.Expression) -> tuple[str, Any]:
-        return "arguments", expressions
+    def direction(self, meta: Meta, token: Token) -> tuple[str, bool]:
+        return "incoming", token.lower() == "from"
 
-    def binary(self, meta: Meta) -> bool:
-        return True
-
-    def names(self, meta: Meta, *names: Token) -> tuple[str, ...]:
-        return tuple(map(str, names))
-
-    def direction(self, meta: Meta, token: Token) -> str:
-        return token.lower()
+    def file(self, meta: Meta, token: Token) -> tuple[str, str]:
+        return "file", _unquoted(token)
 
     def sort_key(self, meta: Meta, name: Token, order: Token | None = None) -> tree.SortKey:
         if order is not None and not any(
@@ -258,9 +204,6 @@ class _Trees(Transformer[Token, Any]):
     def sort_using(self, meta: Meta, name: Token, order: Token) -> tree.SortKey:
         return tree.SortKey(str(name), order.startswith(">"), at=_at(meta))
 
-    def declaration(self, meta: Meta, name: Token, _: Token, type: tree.Type) -> tree.Declaration:
-        return tree.Declaration(str(name), type, at=_at(meta))
-
     def array(self, meta: Meta, *length: Token) -> str:
         return f"[{''.join(length)}]"
 
@@ -269,21 +212,7 @@ class _Trees(Transformer[Token, Any]):
         array = next((part for part in rest if not isinstance(part, Token)), "")
         return tree.Type(str(name), length, array, at=_at(meta))
 
-    def key(self, meta: Meta, name: Token, operators: str = "") -> tree.Key:
-        return tree.Key(str(name), str(operators), at=_at(meta))
-
     # expressions
-
-    def assignment(
-        self, meta: Meta, name: Token, _: Token, expression: tree.Expression
-    ) -> tree.Assignment:
-        return tree.Assignment(str(name), expression, at=_at(meta))
-
-    def all(self, meta: Meta, variable: Token) -> tree.All:
-        return tree.All(str(variable), at=_at(meta))
-
-    def attribute(self, meta: Meta, variable: Token, name: Token) -> tree.Attribute:
-        return tree.Attribute(str(variable), str(name), at=_at(meta))
 
     def binary_operation(
         self, meta: Meta, left: tree.Expression, operator: Token, right: tree.Expression
@@ -292,9 +221,6 @@ class _Trees(Transformer[Token, Any]):
 
     def unary_operation(self, meta: Meta, operator: Token, operand: tree.Expression) -> tree.Unary:
         return tree.Unary(operator.lower(), operand, at=_at(meta))
-
-    def cast(self, meta: Meta, operand: tree.Expression, type: tree.Type) -> tree.Cast:
-        return tree.Cast(operand, type, at=_at(meta))
 
     def call(self, meta: Meta, function: Token, *parts: Any) -> tree.Call | tree.Aggregate:
         found = dict(parts)
@@ -314,9 +240,6 @@ class _Trees(Transformer[Token, Any]):
         return tree.Aggregate(
             str(function), arguments[0], found.get("by", ()), found.get("where"), at=_at(meta)
         )
-
-    def number(self, meta: Meta, token: Token) -> tree.Number:
-        return tree.Number(str(token), at=_at(meta))
 
     def string(self, meta: Meta, token: Token) -> tree.String:
         return tree.String(_unquoted(token), at=_at(meta))

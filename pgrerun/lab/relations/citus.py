@@ -6,19 +6,13 @@ from psycopg import sql
 from pgrerun.lab.relations.wisconsin import Wisconsin
 
 
-def spreads(connection: psycopg.Connection) -> bool:
-    """Whether the server has Citus: the function that spreads a relation is known."""
-    return bool(
-        connection.execute(
-            "SELECT 1 FROM pg_proc WHERE proname = 'create_distributed_table'"
-            " AND pg_function_is_visible(oid)"
-        ).fetchone()
-    )
-
-
 def spread(connection: psycopg.Connection, relation: str, attribute: str) -> bool:
     """Distribute a relation that is filled by an attribute; False, and nothing, without Citus."""
-    if not spreads(connection):
+    known = (
+        "SELECT 1 FROM pg_proc WHERE proname = 'create_distributed_table'"
+        " AND pg_function_is_visible(oid)"
+    )
+    if not connection.execute(known).fetchone():
         return False
     command = sql.SQL("SELECT create_distributed_table({}, {})")
     connection.execute(command.format(sql.Literal(relation), sql.Literal(attribute)))

@@ -11,12 +11,12 @@ import duckdb
 import numpy as np
 
 from pgrerun.lab.relations.wisconsin import Wisconsin
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import Closing, PrivateDirectory, base_directory
 
 _JOIN = re.compile(r'"name":\s*"([A-Z_]*JOIN)\s*"')
 
 
-class Duck:
+class Duck(Closing):
     """One database, removed when it is closed; use it in a `with` block."""
 
     version = duckdb.__version__
@@ -25,12 +25,6 @@ class Duck:
         """`folder`: below which the file goes; by default where our clusters are."""
         self._home = PrivateDirectory(Path(folder) if folder else base_directory())
         self._connection = duckdb.connect(str(self._home.path / "relations.duckdb"))
-
-    def __enter__(self) -> "Duck":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def load(self, relation: Wisconsin) -> None:
         """Create and fill a relation, replacing an earlier one."""

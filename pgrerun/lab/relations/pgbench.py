@@ -95,11 +95,6 @@ class Pgbench:
         return {role: self.prefix + role for role in _ATTRIBUTES}
 
     @property
-    def keys(self) -> dict[str, range]:
-        """The keys that there are: {"bid": range(1, ...), "tid": ..., "aid": ...}."""
-        return {key: range(1, self.tuples[role] + 1) for role, key in KEYS.items()}
-
-    @property
     def variables(self) -> dict[str, int]:
         """The -D variables of scripts, all branches together: `\\set aid random(1, :accounts)`.
 

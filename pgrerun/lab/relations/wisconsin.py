@@ -15,7 +15,7 @@ Traps of the specifications, and what is done about each
 1. The string routine printed in 1993 left-justifies the base-26 digits and fills up
    with "A", which is the digit 0, so that 1 and 26 both give "BAAAAAA": of N = 10 000
    strings only 9 616 differ, and stringu1 is no key although the text calls it one.
-   Ours are right-justified and unique; `strings="dewitt1993"` gives the printed ones.
+   Ours are right-justified and unique.
 2. The specification has one random order per size. Two relations of the same order
    make a "non-clustered" join on unique1 a walk along both heaps side by side, and
    starting the second elsewhere in the same cycle (`roll`) only shifts that walk.
@@ -24,9 +24,8 @@ Traps of the specifications, and what is done about each
 3. Figure 2.1 of 1990 appends (hundred = 0, odd = 1, even = 0): odd is odd there, and here.
    The data in PostgreSQL's regression tests has the two attributes exchanged.
 4. Figure 2.1's strings are those of 1983: three significant letters, the 1st, 27th and
-   52nd, in a field of "X" (`strings="bitton1983"`; unique up to N = 22^3 = 10 648). The
-   figure's own values (M..G..C for 10001) don't follow from its integers by any rule of
-   the sources, so ours count in base 22, A to V.
+   52nd, in a field of "X". The figure's own values (M..G..C for 10001) don't follow from
+   its integers by any rule of the sources. Ours are those of 1993 there, too.
 5. "Clustered" means that the index order is the order of the heap: relations are loaded
    in the order of unique2 by one writer, and pg_stats shows correlation 1.
 6. The projection on "1 %" (two, four, ten, twenty, onePercent, string4) has 400 distinct
@@ -208,8 +207,7 @@ _INTEGERS = {
 _STRINGS = ("stringu1", "stringu2", "string4")
 _INDEXED = {"1993": ("unique2", "unique1", "onepercent"), "1990": ("unique2", "unique1", "hundred")}
 
-_WIDTH = 52
-_LETTERS_1983 = [0, 26, 51]  # where Bitton, DeWitt and Turbyfill put the significant letters
+_WIDTH, _FILLER = 52, ord("x")
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,6 @@ class Wisconsin:
     attributes: "1993", the scalable set of DeWitt's chapter 4 (onepercent .. oddonepercent), or
         "1990", the set of the report's Figures 2.1 and 2.5 (hundred .. even).
     roll: the tuple of the random order that comes first; order: 1 or 2, see trap 2 above.
-    strings: "unique" (right-justified), "dewitt1993" (as printed, not unique), "bitton1983".
 
     Raises ParameterError for a name that isn't a plain lower-case identifier and for
     anything else out of range.
@@ -230,7 +227,6 @@ class Wisconsin:
     attributes: str = "1993"
     roll: int = 0
     order: int = 1
-    strings: str = "unique"
 
     def __post_init__(self) -> None:
         _generator(self.n, self.order)
@@ -240,10 +236,6 @@ class Wisconsin:
             )
         if self.attributes not in _INTEGERS:
             raise ParameterError(f"Wisconsin attributes are 1993 or 1990, not {self.attributes!r}.")
-        if self.strings not in _LETTERS:
-            raise ParameterError(
-                f"Wisconsin strings are {', '.join(_LETTERS)}, not {self.strings!r}."
-            )
 
     @property
     def integers(self) -> tuple[str, ...]:
@@ -286,7 +278,7 @@ class Wisconsin:
         """
         count = self.n - first if count is None else count
         columns = {name: np.empty(count, np.int32) for name in self.integers}
-        columns |= {name: np.full((count, _WIDTH), self._filler, np.uint8) for name in self.texts}
+        columns |= {name: np.full((count, _WIDTH), _FILLER, np.uint8) for name in self.texts}
         self.fill(columns, first, count)
         return columns | {name: columns[name].view(f"S{_WIDTH}").ravel() for name in self.texts}
 
@@ -295,10 +287,6 @@ class Wisconsin:
         columns = self.columns(0, count)
         text = {name: columns[name].astype(str) for name in self.texts}
         return zip(*(column.tolist() for column in (columns | text).values()), strict=True)
-
-    @property
-    def _filler(self) -> int:
-        return ord("X" if self.strings == "bitton1983" else "x")
 
     def fill(self, out: Mapping[str, np.ndarray] | np.ndarray, first: int, count: int) -> None:
         """Write the tuples into arrays (or fields of a record array) whose strings hold the filler
@@ -322,12 +310,10 @@ class Wisconsin:
         else:
             out["even"][:] = percent
             out["odd"][:] = percent + 1
-        write = _LETTERS[self.strings]
-        write(out["stringu1"], u1)
-        write(out["stringu2"], u2)
-        places = _LETTERS_1983 if self.strings == "bitton1983" else slice(4)
+        _right_justified(out["stringu1"], u1)
+        _right_justified(out["stringu2"], u2)
         for number, letter in enumerate(b"AHOV"):
-            out["string4"][(number - first) % 4 :: 4, places] = letter
+            out["string4"][(number - first) % 4 :: 4, :4] = letter
 
     # --- PostgreSQL ---------------------------------------------------------------------------
 
@@ -378,7 +364,7 @@ class Wisconsin:
             chunk[f"{name} length"] = 4
         for name in self.texts:
             chunk[f"{name} length"] = _WIDTH
-            chunk[name] = self._filler
+            chunk[name] = _FILLER
         for first in track(range(0, self.n, _CHUNK), f"loading {self.name}"):
             part = chunk[: self.n - first]
             self.fill(part, first, len(part))
@@ -451,33 +437,8 @@ def _three_letters() -> np.ndarray:
 
 def _right_justified(out: np.ndarray, values: np.ndarray) -> None:
     """Seven base-26 digits A..Z, right-justified, into columns 0 to 6."""
-    # 26^6 exceeds the largest n, so a right-justified number's first letter is A. A left-justified
-    # number goes beyond, hence the general form.
+    # 26^6 exceeds the largest n, so the first letter is A
     high, low = np.divmod(values, 26**3)
-    first, middle = np.divmod(high, 26**3)
     letters = _three_letters()
-    word = (
-        (first.astype(np.uint64) + np.uint64(ord("A")))
-        | letters[middle] << np.uint64(8)
-        | letters[low] << np.uint64(32)
-    )
+    word = np.uint64(ord("A")) | letters[high] << np.uint64(8) | letters[low] << np.uint64(32)
     out[:, :7] = word.astype("<u8")[:, None].view(np.uint8)[:, :7]
-
-
-def _left_justified(out: np.ndarray, values: np.ndarray) -> None:
-    """The routine printed in 1993: digits left-justified, filled up with A, the digit 0."""
-    digits = np.searchsorted(26 ** np.arange(7), values, "right").clip(1)
-    _right_justified(out, values * 26 ** (7 - digits))
-
-
-def _three_significant(out: np.ndarray, values: np.ndarray) -> None:
-    """1983: three base-22 digits A..V as letters 1, 27 and 52."""
-    digits = values[:, None] // np.array([484, 22, 1]) % 22
-    out[:, _LETTERS_1983] = digits + ord("A")
-
-
-_LETTERS = {
-    "unique": _right_justified,
-    "dewitt1993": _left_justified,
-    "bitton1983": _three_significant,
-}

@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -25,7 +25,7 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab import statement_log
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
-from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
+from pgrerun.lab.server.private import Account, Closing, Placed, advice, as_account, base_directory
 from pgrerun.lab.server.queries import row, value
 
 APPLICATION = "pgrerun"
@@ -79,7 +79,7 @@ class _OldCursor(statement_log.Cursor):
         return self
 
 
-class Server:
+class Server(Closing):
     """Base of `Cluster` and `Borrowed`; a context manager that closes itself.
 
     `owned`: ours to restart and break. `version`: server_version_num (180006).
@@ -103,9 +103,6 @@ class Server:
         self._creator = os.getpid()  # a forked child must not close its parent's server
         self._connections: weakref.WeakSet[psycopg.Connection] = weakref.WeakSet()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
@@ -121,10 +118,6 @@ class Server:
     def address(self) -> str:
         """What messages to the reader call it, which no run record keeps."""
         return self.name
-
-    def close(self) -> None:
-        """Leave nothing of ours behind. Safe to repeat."""
-        raise NotImplementedError
 
     # -- connections --
 

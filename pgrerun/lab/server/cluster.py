@@ -168,27 +168,16 @@ class Cluster(Server):
         wanted = (self.programs.bindir, tuple(options))
         template = _templates.get(wanted)
         if template and template.exists():
-            if said := self._copy(template, self.data_directory):
-                raise self._failed("Copying a new cluster", said)
+            self.copy_files("-Rp", f"{template}/.", str(self.data_directory))
             return
         self._initdb(options)
         if shutil.disk_usage(self._home.path).free > ROOMY:
             template = self._home.folder("template")
-            if self._copy(self.data_directory, template):
-                shutil.rmtree(template, ignore_errors=True)
-            else:
+            try:
+                self.copy_files("-Rp", f"{self.data_directory}/.", str(template))
                 _templates[wanted] = template
-
-    def _copy(self, source: Path, folder: Path) -> str:
-        """Copy a folder's content into an empty one, as the account; what went wrong, or ""."""
-        return self._cp("-Rp", f"{source}/.", str(folder))
-
-    def _cp(self, *words: str) -> str:
-        program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, **self._server_process()
-        )
-        return done.stderr or "cp failed" if done.returncode else ""
+            except ServerError:
+                shutil.rmtree(template, ignore_errors=True)
 
     def _initdb(self, options: Sequence[str]) -> None:
         number = self.programs.least_number
@@ -210,9 +199,15 @@ class Cluster(Server):
             "C",
             *options,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        self._run("initdb", command)
+
+    def _run(self, what: str, command: Sequence[str], **environment: str) -> None:
+        """Run a program that acts on the files of no running server. ServerError if it fails."""
+        place = self._server_process()
+        place["env"] |= environment
+        done = subprocess.run(command, capture_output=True, text=True, **place)
         if done.returncode:
-            raise self._failed("initdb", done.stderr)
+            raise self._failed(what, done.stderr or done.stdout)
 
     def _server_process(self, disk: OtherDisk | None = None) -> Placed:
         """Keywords for a process that acts on the data directory, on the machine's own disk or on
@@ -297,11 +292,6 @@ class Cluster(Server):
             raise ServerError(f"{self.name} was never started.")
         return self._postmaster
 
-    def _require_not_dead(self) -> None:
-        """Raise ServerError, with the log's end, if the server died without being asked to."""
-        if self._was_ready and not self._stopped_by_us:
-            self.ensure_alive()
-
     def _require_here(self) -> None:
         if not self.data_directory.exists():
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
@@ -372,7 +362,8 @@ class Cluster(Server):
 
         ServerError if it has died on its own.
         """
-        self._require_not_dead()
+        if self._was_ready and not self._stopped_by_us:
+            self.ensure_alive()
         self._stopped_by_us = True
         if not self._running():
             return
@@ -416,18 +407,6 @@ class Cluster(Server):
         finally:
             self.settings = before
             if self._running():  # one that died is not to be mended behind its owner's back
-                self.restart()
-
-    @contextlib.contextmanager
-    def on_disk(self, disk: OtherDisk) -> Iterator[None]:
-        """Restart on another disk for the length of a block, and then as it was before."""
-        before, self.disk = self.disk, disk
-        try:
-            self.restart()
-            yield
-        finally:
-            self.disk = before
-            if self._running():
                 self.restart()
 
     @contextlib.contextmanager
@@ -518,11 +497,7 @@ class Cluster(Server):
         # which doesn't know -D before 9.3
         where = [] if program == "pg_resetxlog" else ["-D"]
         command = [str(self._executable(program)), *options, *where, str(self.data_directory)]
-        place = self._server_process()
-        place["env"] |= environment
-        done = subprocess.run(command, capture_output=True, text=True, **place)
-        if done.returncode:
-            raise self._failed(program, done.stderr or done.stdout)
+        self._run(program, command, **environment)
 
     def upgrade_from(self, old: Cluster) -> None:
         """Bring another cluster's databases here, by pg_upgrade of this release, into a cluster
@@ -552,8 +527,8 @@ class Cluster(Server):
         """Run the system's cp, with these words, as the server's account, which may replace what
         lies in its folders by links to others' files. ServerError if it fails.
         """
-        if said := self._cp(*words):
-            raise self._failed("Copying files", said)
+        program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
+        self._run("Copying files", [program, *words])
 
     def single_user(
         self,
@@ -597,11 +572,7 @@ class Cluster(Server):
             return_shared_memory(self.data_directory)
 
     def evict(self) -> None:
-        """Drop the stopped cluster's files from the operating system's cache.
-
-        fsync first: dirty pages can't be dropped. Needs no privilege and touches nobody
-        else's files, unlike /proc/sys/vm/drop_caches.
-        """
+        """Drop the stopped cluster's files from the operating system's cache."""
         if self._running():
             raise ServerError(
                 "evict() needs a stopped server: what it caches itself would stay. Call stop()"
@@ -609,12 +580,7 @@ class Cluster(Server):
             )
         for folder, _, names in os.walk(self.data_directory):
             for name in names:
-                file = private.opened(os.path.join(folder, name))
-                try:
-                    os.fsync(file)
-                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(file)
+                private.forget(os.path.join(folder, name))
 
     def cold_restart(self) -> None:
         """Stop, drop our files from the operating system's cache, start."""
@@ -665,8 +631,8 @@ class Cluster(Server):
         except (OSError, AttributeError):
             return ""
 
-    def _log_tail(self, lines: int = 12) -> str:
-        return "\n".join(self.log().splitlines()[-lines:])
+    def _log_tail(self) -> str:
+        return "\n".join(self.log().splitlines()[-12:])
 
     # -- what the base asks for --
 

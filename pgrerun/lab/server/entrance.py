@@ -115,12 +115,7 @@ def _read(connection: psycopg.Connection, seen: Look) -> None:
         for name, kind, source, value in every
         if kind != "string" and source in ("database", "user", "database user")
     }
-    if connection.pgconn.ssl_in_use:
-        seen.encryption = "TLS"
-    elif releases.has(seen.version, "pg_stat_gssapi"):
-        query = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid()"
-        found = connection.execute(query).fetchone()
-        seen.encryption = "GSSAPI" if found and found[0] else ""
+    seen.encryption = encryption(connection)
     local = connection.info.host.startswith("/")
     in_clear = "they stay on this machine" if local else "in clear"
     seen.remarks["sessions"] = f"encrypted by {seen.encryption}" if seen.encryption else in_clear
@@ -132,6 +127,17 @@ def _read(connection: psycopg.Connection, seen: Look) -> None:
             f"in the language of {printable(spoken)}: what only a message in English tells is set"
             " aside"
         )
+
+
+def encryption(connection: psycopg.Connection) -> str:
+    """By what a session is encrypted: "TLS", "GSSAPI" or "" for in clear."""
+    if connection.pgconn.ssl_in_use:
+        return "TLS"
+    if not releases.has(connection.info.server_version, "pg_stat_gssapi"):
+        return ""
+    query = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid()"
+    found = connection.execute(query).fetchone()
+    return "GSSAPI" if found and found[0] else ""
 
 
 def _time(connection: psycopg.Connection, seen: Look, times: int = 7) -> None:
@@ -171,10 +177,8 @@ def _may_create(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
 
 
 def _published(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
-    if not releases.has(seen.version, "pg_publication"):
-        return
     query = "SELECT pubname FROM pg_catalog.pg_publication WHERE puballtables ORDER BY 1"
-    if names := _names(connection, query):
+    if names := _names(connection, query, "pg_publication"):
         yield (
             f"This database publishes all its tables ({names}), so ours would be sent to its"
             " subscribers, which have none of their names: replication would stop there, and the"
@@ -184,13 +188,11 @@ def _published(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
 
 
 def _decoded(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
-    if not releases.has(seen.version, "pg_replication_slots"):
-        return
     query = (
         "SELECT slot_name FROM pg_catalog.pg_replication_slots WHERE slot_type = 'logical' AND"
         " database = pg_catalog.current_database() AND plugin <> 'pgoutput' ORDER BY 1"
     )
-    if names := _names(connection, query):
+    if names := _names(connection, query, "pg_replication_slots"):
         yield (
             f"Somebody decodes every change in this database (replication slot {names}), and would"
             " get those of the experiments as well. Name another database of the server; one that"
@@ -209,7 +211,10 @@ def _crowded(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
         )
 
 
-def _names(connection: psycopg.Connection, query: str) -> str:
+def _names(connection: psycopg.Connection, query: str, since: str = "") -> str:
+    """What a query names, in words; "" also where the release hasn't got what it asks for."""
+    if since and not releases.has(connection.info.server_version, since):
+        return ""
     found = [printable(name) for (name,) in connection.execute(query)]
     return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 
@@ -231,13 +236,11 @@ def _commits(connection: psycopg.Connection, seen: Look) -> dict[str, str]:
 
 
 def _slots(connection: psycopg.Connection, seen: Look) -> dict[str, str]:
-    if not releases.has(seen.version, "pg_replication_slots"):
-        return {}
     query = (
         "SELECT slot_name FROM pg_catalog.pg_replication_slots WHERE NOT active AND restart_lsn IS"
         " NOT NULL ORDER BY 1"
     )
-    if names := _names(connection, query):
+    if names := _names(connection, query, "pg_replication_slots"):
         return {
             "replication slots": f"nobody reads {names}: the log that the experiments write is kept"
             " for it, too"

@@ -53,9 +53,6 @@ class Loopback(Server):
     def ensure_alive(self) -> None:
         self._cluster.ensure_alive()
 
-    def raise_if_crashed(self, said: str) -> None:
-        self._cluster.raise_if_crashed(said)
-
     def environment(self) -> dict[str, str]:
         return super().environment() | {"HOME": str(self.scratch)}
 

@@ -23,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -184,12 +185,26 @@ def setpriv(who: Account | None) -> tuple[str, ...]:
 # -- directories ---------------------------------------------------------------------
 
 
-class PrivateDirectory:
+class Closing:
+    """A context manager that closes itself."""
+
+    def close(self) -> None:
+        """Leave nothing of ours behind. Safe to repeat."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close()
+
+
+class PrivateDirectory(Closing):
     """A new directory `pgrerun-XXXXXXXX` below `base`, removed by `close()`.
 
-    A context manager that closes itself. Unlike tempfile's, it is removed also if this process is
-    killed, by the next run. `who` may enter it (and only enter: subdirectories are made for it by
-    `folder`). Raises ServerError when it can't be made there.
+    Unlike tempfile's, it is removed also if this process is killed, by the next run. `who` may
+    enter it (and only enter: subdirectories are made for it by `folder`). Raises ServerError when
+    it can't be made there.
     """
 
     def __init__(self, base: Path, who: Account | None = None):
@@ -206,12 +221,6 @@ class PrivateDirectory:
             except BaseException:
                 self.close()
                 raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _require_enterable(self, who: Account) -> None:
         probe = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(self.path)]
@@ -375,6 +384,31 @@ def create(path: Path, text: str, who: Account | None = None) -> None:
         os.fchmod(file, 0o644)
         if who:
             os.fchown(file, who.uid, who.gid)
+
+
+@contextlib.contextmanager
+def passing(folder: Path, prefix: str) -> Iterator[Path]:
+    """How the names of new files in a folder begin; what is called so at the end is removed."""
+    stem = folder / f"{prefix}-{uuid.uuid4().hex[:12]}"
+    try:
+        yield stem
+    finally:
+        for path in folder.glob(f"{stem.name}*"):
+            path.unlink(missing_ok=True)
+
+
+def forget(path: str | Path) -> None:
+    """Have the operating system's cache forget a file, once it is all on the disk.
+
+    fsync first: dirty pages can't be dropped. Needs no privilege and touches nobody else's files,
+    unlike /proc/sys/vm/drop_caches.
+    """
+    file = opened(path)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
 
 
 def opened(path: str | Path, flags: int = 0) -> int:

@@ -21,11 +21,11 @@ _DIGITS = (digits + ascii_uppercase)[:26]  # as conv writes them
 def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
     """A SELECT of the relation's tuples, each with all attributes, in so many partitions.
 
-    ParameterError for other attributes than those of 1993, other strings than unique ones, or a
-    start elsewhere in the random order.
+    ParameterError for other attributes than those of 1993, or a start elsewhere in the random
+    order.
     """
-    if (relation.attributes, relation.strings, relation.roll) != ("1993", "unique", 0):
-        raise ParameterError("Spark makes the relations of 1993 with unique strings only.")
+    if (relation.attributes, relation.roll) != ("1993", 0):
+        raise ParameterError("Spark makes the relations of 1993 only.")
     generator, prime, blocks = cycle_blocks(relation.n, relation.order)
     low, high = (
         _numbers(pow(generator, step * i, prime) for i in range(_LOW)) for step in (1, _LOW)

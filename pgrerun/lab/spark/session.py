@@ -26,7 +26,7 @@ import psutil
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.relations import Wisconsin
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import Closing, PrivateDirectory, base_directory
 from pgrerun.lab.spark.relations import wisconsin_sql
 
 JAVA = 17  # the oldest that Spark 4 runs on
@@ -97,7 +97,7 @@ def _java() -> tuple[str, int]:
     return (found.group(1), int(found.group(2))) if found else ("", 0)
 
 
-class Spark:
+class Spark(Closing):
     """An application with so many executors of one core each; use it in a `with` block.
 
     master: the address of a cluster (spark://host:port, yarn, k8s://...); empty for one of our own.
@@ -124,12 +124,6 @@ class Spark:
         given = {"settings": settings, "executors": executors, "patience": _PATIENCE}
         self._write(given)
         self._version = ""
-
-    def __enter__(self) -> "Spark":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @property
     def pid(self) -> int:

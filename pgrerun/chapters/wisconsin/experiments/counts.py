@@ -16,7 +16,6 @@ from pgrerun.chapters.wisconsin.contenders import (
     PostgreSQL,
 )
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
-from pgrerun.lab import ingres
 from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.checksum import Answers
@@ -195,8 +194,7 @@ def miniature_pages(bed: Testbed, tuples: int = SPECIFIED // 10) -> Iterator[Row
 
     Read are those that its cache hasn't, which is empty before each query.
     """
-    # pages don't depend on the engine, and this one is the fastest
-    with Miniature("", ingres.INLINE) as miniature:
+    with Miniature() as miniature:
         miniature.load(tuples)
         for key in KEYS:
             touched, read = miniature.pages(queries.instance(BY_KEY[key], tuples))
