@@ -11,12 +11,9 @@ from pgrerun.chapters.explorations.experiments import (
     clock_sweep,
     planner,
 )
-from pgrerun.errors import CannotMeasure, ParameterError
-from pgrerun.lab.models.replacement import MAX_USAGE
 from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
-from pgrerun.record import printed
 from tests.judging import judged, word
 
 CLEAN, DIRTY = buffer_pool.CLEAN, buffer_pool.DIRTY
@@ -35,21 +32,6 @@ def rows(experiment, bed):
     return list(bed.measure(experiment, {}))
 
 
-# ---- the print
-
-
-def test_every_printed_average_is_that_of_its_readings():
-    for name in ("pool_averages", "grouping_averages", "sizeup_averages"):
-        t = printed.derived(f"explorations_{name}")
-        for column in printed.table(f"explorations_{name}"):
-            recomputed = t[f"recomputed_{column}"].tolist()
-            assert recomputed == pytest.approx(t[column].tolist(), abs=0.002), (name, column)
-
-
-def test_the_print_alone_decides_where_it_can():
-    assert word("expl-007", "explorations") == "holds"
-
-
 @pytest.mark.parametrize(
     ("largest", "per_decade"), [(1_000_000, 1), (30_000_000, 2), (1_234_567, 5), (100_000_000, 3)]
 )
@@ -60,30 +42,15 @@ def test_the_size_up_spans_a_hundredfold(largest, per_decade):
     assert found[0] * 100 == pytest.approx(largest, rel=0.05)
 
 
-def test_a_size_up_that_would_begin_with_next_to_nothing_is_refused():
-    with pytest.raises(ParameterError, match="largest must be a whole number from 1000000"):
-        chapter_parameters("explorations", {"largest": 999_999})
-
-
 # ---- dirty pages
 
 
-def test_a_ring_bounds_what_its_reader_writes_and_a_reader_without_one_pays_for_every_page(bed):
+def test_a_ring_s_reader_writes_as_much_as_it_is_said_to(bed):
     found = rows(buffer_pool.reader_pages, bed)
-    by = {(row["pool"], row["ring"], row["before"]): row for row in found}
-    through, without = (by[1.0, ring, DIRTY] for ring in (True, False))
-    expected = relations.heap_pages(5000), relations.heap_pages(1000)
-    assert (through["read"], without["read"]) == expected
-    assert (
-        0 < through["written"] == through["dirty_before"] - through["dirty_after"] <= 33
-    )  # 256 kB
-    assert without["written"] >= 0.9 * without["read"]
-    assert not any(row["written"] for row in found if row["before"] != DIRTY)
     as_said = [row | {"written": row["read"] if row["before"] == DIRTY else 0} for row in found]
     nothing = [row | {"written": 0} for row in found]
     words = [word("expl-001", "explorations", reader_pages=r) for r in (found, as_said, nothing)]
     assert words == ["partly", "holds", "partly"]
-    assert word("expl-010", "explorations", reader_pages=found) == "holds"
 
 
 def pools(**slowdowns):
@@ -142,38 +109,21 @@ def test_a_delay_is_judged_by_what_it_spares_the_reader_and_who_does(usual, off,
     assert word("expl-008", "explorations", waiting=fewer) == "not tested here"
 
 
-def test_the_clock_keeps_what_was_used_and_a_ring_spares_it(bed):
+def test_a_clock_sweep_is_told_by_the_usage_that_it_counts(bed):
     found = rows(clock_sweep.survivors, bed)
-    first = [r for r in found if r["pages_read"] == 0 and r["watched"] == "read six times"]
-    assert {row.get("usage") for row in first[:2]} == {MAX_USAGE}
-    assert {row["kept"] for row in found if row["flood"] == clock_sweep.RING} == {1.0}
-    assert word("expl-005", "explorations", survivors=found) == "holds"
+    alike = [row | {"usage": 1} if "usage" in row else row for row in found]
+    words = [word("expl-005", "explorations", survivors=r) for r in (found, alike)]
+    assert words == ["holds", "partly"]
 
 
-def test_provisions_for_another_strategy_are_looked_up_in_the_program(bed):
+def test_a_hook_for_another_strategy_is_looked_up_in_the_program(bed):
     found = rows(clock_sweep.provisions, bed)
-    assert [row["found"] for row in found] == ["", "", "StrategyGetBuffer", "GetAccessStrategy"]
-    assert word("expl-036", "explorations", provisions=found) == "holds"
     hooked = [row | {"found": "a_hook" if "hook" in row["way"] else ""} for row in found]
-    assert word("expl-036", "explorations", provisions=hooked) == "not so"
+    words = [word("expl-036", "explorations", provisions=r) for r in (found, hooked)]
+    assert words == ["holds", "not so"]
 
 
 # ---- plans
-
-
-def test_the_print_s_plans_at_both_ends_of_work_mem(bed):
-    plans = rows(planner.grouping_plans, bed)
-    by = {(row["state"], row["work_mem_kb"]): planner.SHAPES.get(row["plan"]) for row in plans}
-    assert by[planner.NEW, 64] == by[planner.VACUUMED, 307200] == planner.ORDERED
-    assert by[planner.NEW, 307200] == planner.HASHED
-    spills = [
-        {"work_mem_kb": kb, "batches": batches, "disk_kb": batches - 1}
-        for kb, batches in zip(planner.WORK_MEM, (5, 1, 1))
-    ]
-    tables = {"grouping_plans": plans, "hash_spills": spills}
-    assert word("expl-011", "explorations", **tables) == "holds"
-    hashed = [row | {"plan": "HashAggregate(Seq Scan)"} for row in plans]
-    assert word("expl-011", "explorations", **tables | {"grouping_plans": hashed}) == "not so"
 
 
 @pytest.mark.parametrize(
@@ -357,11 +307,6 @@ def test_a_scan_a_hundred_times_as_large_is_judged_on_this_machine_s_own_disk(
     assert [str(one.verdict) for one in found.beside.values()] == ["weaker", "holds"]
 
 
-def test_releases_are_compared_only_where_there_are_some(bed):
-    with pytest.raises(CannotMeasure, match="releases fetch"):
-        by_release.compared(bed, 2)
-
-
 def test_releases_are_taken_evenly_from_the_oldest_to_the_one_under_test(bed, monkeypatch):
     there = {one: SimpleNamespace(number=n) for one, n in (("9.3", 90300), ("11", 110000))}
     monkeypatch.setattr(by_release.fetched, "comparable", lambda: dict.fromkeys(there, ""))
@@ -378,7 +323,3 @@ def test_what_a_reader_is_told_to_ask_his_own_server_can_be_asked(bed):
     with bed.server.connect() as connection:
         for name in ("yours_all_visible", "yours_who_writes"):
             relations.SQL.run(connection, f"tables.{name}").fetchall()
-
-
-def test_at_ci_one_pair_shows_that_times_are_taken(bed):
-    assert relations.pairs(bed) == relations.pairs(bed, 7) == 1
