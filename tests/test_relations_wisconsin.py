@@ -102,9 +102,7 @@ def test_second_order_is_unrelated_where_rolling_is_not():
 
 
 def test_attributes_of_1993():
-    relation = Wisconsin("t", 20_000)
-    columns = relation.columns()
-    assert list(columns) == list(relation.integers + relation.texts)
+    columns = Wisconsin("t", 20_000).columns()
     assert sum(column.dtype.itemsize for column in columns.values()) == 208
     u1 = columns["unique1"]
     expected = {"two": u1 % 2, "four": u1 % 4, "ten": u1 % 10, "twenty": u1 % 20}
@@ -112,7 +110,6 @@ def test_attributes_of_1993():
     expected |= {"fiftypercent": u1 % 2, "unique2": np.arange(20_000), "unique3": u1}
     expected |= {"evenonepercent": u1 % 100 * 2, "oddonepercent": u1 % 100 * 2 + 1}
     assert [name for name, values in expected.items() if (columns[name] != values).any()] == []
-    assert "".join(str(letters[:1], "ascii") for letters in columns["string4"][:8]) == "AHOVAHOV"
 
 
 def test_attributes_of_1990_as_figures_2_1_and_2_5_name_them():
@@ -170,8 +167,8 @@ def test_memory_does_not_grow_with_the_relation():
         tracemalloc.stop()
         return most
 
-    peak(1_000_000)  # fills the caches of the generator
-    assert peak(1_000_000) < 16e6
+    peak(200_000)  # fills the caches of the generator
+    assert peak(200_000) < 16e6 < 200_000 * 208
 
 
 @pytest.mark.parametrize(
@@ -197,19 +194,6 @@ def test_bad_relations_and_tuples_beyond_the_end_are_refused(arguments, said):
 # --- engines ----------------------------------------------------------------------------------
 
 
-def numpy_checksum(relation):
-    """The checksum computed a third time, from the columns."""
-    columns = relation.columns()
-    terms = [columns[name].astype(np.int64) for name in relation.integers]
-    for name in relation.texts:
-        letters = columns[name][:, None].view(np.uint8)
-        terms += [letters[:, place].astype(np.int64) for place in (0, 1, 2, 3, 4, 5, 6, 26, 51)]
-    contribution = sum(
-        term * weight for term, weight in zip(terms, weights(len(terms)), strict=True)
-    )
-    return relation.n, int(((contribution % (2**31 - 1)) ** 2 % (2**31 - 1)).sum())
-
-
 @pytest.mark.parametrize(
     "relation",
     [
@@ -227,11 +211,10 @@ def test_both_engines_hold_the_generated_tuples(connection, relation):
     texts = {name: columns[name].astype(str) for name in relation.texts}
     # every value of every tuple, in the order of unique2
     generated = list(zip(*(column.tolist() for column in (columns | texts).values()), strict=True))
-    expected = numpy_checksum(relation)
+    expected = checksum([columns[name] for name in relation.integers], list(texts.values()))
     for engine in (connection, duck):
         assert engine.execute(f"SELECT * FROM {relation.name}").fetchall() == generated
         assert engine.execute(relation.checksum_sql).fetchone() == expected
-    assert checksum([columns[name] for name in relation.integers], list(texts.values())) == expected
 
 
 def test_a_checksum_takes_the_letters_that_it_is_told():
@@ -269,8 +252,6 @@ def test_loaded_relation_is_clustered_and_33_to_a_page(connection):
     assert ask(f"SELECT relpages, reltuples, relallvisible {of}") == [(pages, 10_000, pages)]
     order = ask("SELECT unique2 FROM tenk1 ORDER BY ctid")
     assert order == [(number,) for number in range(10_000)]
-    order = dict(ask("SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1'"))
-    assert order["unique2"] == 1 and abs(order["unique1"]) < 0.05
     assert indexes_of(connection, "tenk1") == ["onepercent", "unique1", "unique2"]
 
 
