@@ -491,14 +491,6 @@ def test_only_one_way_is_left(server, connection, node, scan):
     assert plans.explain(connection, "SELECT sum(abalance) FROM covered WHERE aid < 500").find(node)
 
 
-def test_memory_is_short_once_accounts_are_loaded(chapter):
-    short = accounts.filled(chapter.bed, accounts.DIRECT, 2 * ROWS, accounts.KEYED)
-    with short.connect() as connection:
-        query = "SELECT current_setting('debug_io_direct'), current_setting('shared_buffers')"
-        direct, pool = connection.execute(query).fetchone()
-    assert direct == "data" and int(pool.removesuffix("kB")) < accounts.ample_kilobytes(ROWS)
-
-
 def test_a_server_that_does_not_start_is_told_without_its_log(chapter):
     """The log's lines would publish temporary paths in a verdict."""
 

@@ -43,23 +43,35 @@ def run(bed, name, **changed):
 
 
 def process(query, name, instructions, tuples=1, **more):
-    factors = {"query": query, "tuples": tuples, "organization": "heap", "processes": "together"}
-    factors["fillfactor"] = 100
-    return factors | {"process": name, "instructions": instructions, "reads": 1} | more
+    return {
+        "query": query,
+        "tuples": tuples,
+        "organization": "heap",
+        "processes": "together",
+        "fillfactor": 100,
+        "process": name,
+        "instructions": instructions,
+        "reads": 1,
+    } | more
 
 
 def routine(
-    name, own, inclusive=0, calls=1, failed=0, taken=0, branches=1, query="c", tuples=3360, **more
+    name, own, inclusive=0, calls=1, failed=0, taken=0, branches=1, query="c", tuples=3360
 ):
-    factors = {"query": query, "tuples": tuples, "organization": "heap", "processes": "together"}
-    counts = {"instructions": own, "inclusive": inclusive, "calls": calls}
-    return (
-        factors
-        | {"process": "decomp70", "routine": name, "failed_branches": failed}
-        | {"taken_branches": taken, "branches": branches}
-        | counts
-        | more
-    )
+    return {
+        "query": query,
+        "tuples": tuples,
+        "organization": "heap",
+        "processes": "together",
+        "process": "decomp70",
+        "routine": name,
+        "instructions": own,
+        "inclusive": inclusive,
+        "calls": calls,
+        "failed_branches": failed,
+        "taken_branches": taken,
+        "branches": branches,
+    }
 
 
 @pytest.mark.parametrize(

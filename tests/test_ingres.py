@@ -26,8 +26,7 @@ from pgrerun.lab.ingres import (
     UnixFile,
 )
 from pgrerun.lab.ingres.compiled import Compiler
-from pgrerun.lab.ingres.pages import lines
-from pgrerun.lab.ingres.symbols import Symbol, interpret, program
+from pgrerun.lab.ingres.symbols import interpret, program
 from pgrerun.lab.quel import Session, read
 from pgrerun.lab.relations import Parts
 
@@ -311,15 +310,7 @@ def test_what_it_cannot_run_is_said(files, engine, text, told):
         base.run(text)
 
 
-def test_an_illegal_symbol_and_a_damaged_file_are_noticed(files, tmp_path):
-    with pytest.raises(QueryError, match="isn't legal"):
-        interpret(
-            type(program(read("retrieve (a = 1)")[0].targets[0].expression, NARROW))(
-                (Symbol("i", 3, 1),)
-            ),
-            b"",
-            0,
-        )
+def test_a_damaged_file_is_noticed(files, tmp_path):
     relation = Heap.build(files(), NARROW, Parts(210).rows())
     files.cache.empty()
     (tmp_path / "relation0").write_bytes((tmp_path / "relation0").read_bytes()[: 3 * PAGE + 5])
@@ -327,10 +318,7 @@ def test_an_illegal_symbol_and_a_damaged_file_are_noticed(files, tmp_path):
         list(relation.scan())
 
 
-def test_a_page_holds_what_fits_and_no_more(files):
-    page = files()
-    Heap.build(page, WIDE, Parts(5, wide=True).rows())
-    assert len(list(lines(page.read(0)))) == 5 and page.pages == 1
+def test_a_key_is_a_number_and_no_other_tuple_s(files):
     with pytest.raises(QueryError, match="is text"):
         Isam.build(files(), WIDE, "pname", [])
     with pytest.raises(QueryError, match="insert those that repeat"):

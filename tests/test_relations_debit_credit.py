@@ -45,20 +45,6 @@ def drive(cluster, relations, script, transactions=100, protocol="simple"):
 # --- relations --------------------------------------------------------------------------------
 
 
-def test_report_of_10_000_tuples_takes_173_pages_not_218(cluster):
-    relations = DebitCredit.report()
-    relations.load(cluster)
-    facts = relations.facts(cluster).set_index("relation")
-    pages = {"branch": 18, "teller": 173, "account": 173, "history": 0}
-    indexes = {"branch_index": 5, "teller_index": 30, "account_index": 30}
-    assert facts["pages"].to_dict() == pages | indexes
-    assert facts.loc["account", "tuples"] == 10_000
-    assert facts.loc["account", "tuples_per_page"] == pytest.approx(10_000 / 173)
-    # "each B-tree has two levels" (3.2.2)
-    told = facts.loc[list(indexes), ["of", "levels", "levels_from"]].values.tolist()
-    assert told == [[name.removesuffix("_index"), 2, "metapage"] for name in indexes]
-
-
 def test_levels_are_the_same_from_metapage_and_size(cluster, monkeypatch):
     relations = DebitCredit(2, 20, 200_000)
     relations.load(cluster)
