@@ -101,26 +101,31 @@ def test_second_order_is_unrelated_where_rolling_is_not():
 # --- attributes -------------------------------------------------------------------------------
 
 
-def test_attributes_of_1993():
-    columns = Wisconsin("t", 20_000).columns()
-    assert sum(column.dtype.itemsize for column in columns.values()) == 208
-    u1 = columns["unique1"]
-    expected = {"two": u1 % 2, "four": u1 % 4, "ten": u1 % 10, "twenty": u1 % 20}
-    expected |= {"onepercent": u1 % 100, "tenpercent": u1 % 10, "twentypercent": u1 % 5}
-    expected |= {"fiftypercent": u1 % 2, "unique2": np.arange(20_000), "unique3": u1}
-    expected |= {"evenonepercent": u1 % 100 * 2, "oddonepercent": u1 % 100 * 2 + 1}
-    assert [name for name, values in expected.items() if (columns[name] != values).any()] == []
-
-
-def test_attributes_of_1990_as_figures_2_1_and_2_5_name_them():
-    columns = Wisconsin("tenk1", 10_000, "1990").columns()
-    assert sum(column.dtype.itemsize for column in columns.values()) == 208
-    # PostgreSQL's tenk.data, second tuple; there, odd and even change places
-    second = {"unique1": 1891, "unique2": 1, "two": 1, "four": 3, "ten": 1, "twenty": 11}
-    second |= {"hundred": 91, "thousand": 891, "twothousand": 1891, "fivethousand": 1891}
-    second |= {"tenthousand": 1891, "odd": 183, "even": 182}
-    assert list(columns) == [*second, "stringu1", "stringu2", "string4"]
-    assert {name: int(columns[name][1]) for name in second} == second
+@pytest.mark.parametrize(
+    ("attributes", "n", "place", "named"),
+    [
+        (
+            "1993",
+            1_000,
+            0,  # the first of PostgreSQL's onek.data
+            {"unique1": 147, "unique2": 0, "two": 1, "four": 3, "ten": 7, "twenty": 7}
+            | {"onepercent": 47, "tenpercent": 7, "twentypercent": 2, "fiftypercent": 1}
+            | {"unique3": 147, "evenonepercent": 94, "oddonepercent": 95},
+        ),
+        (
+            "1990",
+            10_000,
+            1,  # the second of its tenk.data, where odd and even change places
+            {"unique1": 1891, "unique2": 1, "two": 1, "four": 3, "ten": 1, "twenty": 11}
+            | {"hundred": 91, "thousand": 891, "twothousand": 1891, "fivethousand": 1891}
+            | {"tenthousand": 1891, "odd": 183, "even": 182},
+        ),
+    ],
+)
+def test_attributes(attributes, n, place, named):
+    columns = Wisconsin("t", n, attributes).columns()
+    assert list(columns) == [*named, "stringu1", "stringu2", "string4"]
+    assert {name: int(columns[name][place]) for name in named} == named
 
 
 def test_right_justified_strings_are_unique_and_count_in_base_26():
