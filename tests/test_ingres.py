@@ -2,6 +2,7 @@
 damaged files.
 """
 
+import contextlib
 import itertools
 import math
 
@@ -73,10 +74,8 @@ def files(tmp_path):
     new.cache = cache
     yield new
     for file in made:
-        try:
+        with contextlib.suppress(OSError):  # a temporary one that its command has closed
             file.close()
-        except OSError:  # a temporary one that its command has closed
-            continue
 
 
 def isam(file) -> Isam:

@@ -13,7 +13,6 @@ from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.ingres import INLINE, THREADED
 from pgrerun.lab.quel import read, tree
-from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Block, Testbed
@@ -70,17 +69,6 @@ def test_a_variant_stays_within_the_relation(query, block):
 def test_strings_count_as_specified_and_where_relations_are_small(n, block, lettered):
     one = queries.instance(queries.BY_KEY["q1"], n, block)
     assert bool(one.answer.texts) == lettered
-
-
-def test_the_letters_that_count_tell_strings_apart():
-    columns = Wisconsin("t", queries.SPECIFIED).columns()
-    found = {
-        name: len(
-            {tuple(text.decode()[at - 1] for at in queries.LETTERS) for text in columns[name]}
-        )
-        for name in ("stringu1", "stringu2", "string4")
-    }
-    assert found == {"stringu1": queries.SPECIFIED, "stringu2": queries.SPECIFIED, "string4": 4}
 
 
 # ---- engines
