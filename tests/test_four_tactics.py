@@ -90,18 +90,6 @@ def test_relations_that_are_left_out_set_their_claims_aside():
     assert found.capability == "ingres_tuples = 3360"
 
 
-def failing(get, interpret):
-    """Rows of `ingres_routines` where so many branches of a call aren't taken, and are."""
-    rows = [
-        routine(name, 50, calls=10, failed=10 * failed, taken=10 * taken, branches=branches)
-        for name, branches, (failed, taken) in (
-            ("getsymbol", 43, get),
-            ("interpret", 119, interpret),
-        )
-    ]
-    return [*rows, routine("scan", 1, query="h")]
-
-
 @pytest.mark.parametrize(
     ("claim", "get", "interpret", "expected"),
     [
@@ -119,7 +107,16 @@ def failing(get, interpret):
     ],
 )
 def test_failing_branches_are_judged_in_both_readings(claim, get, interpret, expected):
-    assert word(claim, "four_tactics", ingres_routines=failing(get, interpret)) == expected
+    """Branches of a call that aren't taken, and that are."""
+    rows = [
+        routine(name, 50, calls=10, failed=10 * failed, taken=10 * taken, branches=branches)
+        for name, branches, (failed, taken) in (
+            ("getsymbol", 43, get),
+            ("interpret", 119, interpret),
+        )
+    ]
+    rows.append(routine("scan", 1, query="h"))
+    assert word(claim, "four_tactics", ingres_routines=rows) == expected
 
 
 @pytest.mark.parametrize(
@@ -210,12 +207,14 @@ def test_what_ingres_is_asked_is_set_aside_without_it(bed, monkeypatch, name):
     ],
 )
 def test_a_constant_computed_once_shall_cost_no_row_anything(calls, hidden, folded, expected):
-    counts = [("as printed", 3360, 84), ("as printed", 33_600, folded)]
-    counts = [(how, tuples, "log", many) for how, tuples, many in counts]
     rows = [
         {"query": "d", "how": how, "tuples": tuples, "function": function}
         | {"exclusive": many, "inclusive": many, "calls": 1}
-        for how, tuples, function, many in [*counts, ("logarithm hidden", 3360, hidden, 90_000)]
+        for how, tuples, function, many in (
+            ("as printed", 3360, "log", 84),
+            ("as printed", 33_600, "log", folded),
+            ("logarithm hidden", 3360, hidden, 90_000),
+        )
     ]
     counted = [routine("log", 1, calls=calls, query="d")]
     assert word("ston-007", "four_tactics", ingres_routines=counted, profile=rows) == expected
