@@ -91,7 +91,7 @@ def test_relations_that_are_left_out_set_their_claims_aside():
 
 
 @pytest.mark.parametrize(
-    ("claim", "get", "interpret", "expected"),
+    ("claim", "get", "interpret", "expected"),  # branches of a call not taken, and taken
     [
         ("ston-026", (21.5, 21.5), (59.5, 59.5), "holds"),
         ("ston-026", (2, 3), (8, 17), "different now"),
@@ -107,7 +107,6 @@ def test_relations_that_are_left_out_set_their_claims_aside():
     ],
 )
 def test_failing_branches_are_judged_in_both_readings(claim, get, interpret, expected):
-    """Branches of a call that aren't taken, and that are."""
     rows = [
         routine(name, 50, calls=10, failed=10 * failed, taken=10 * taken, branches=branches)
         for name, branches, (failed, taken) in (
