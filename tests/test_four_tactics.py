@@ -55,9 +55,7 @@ def process(query, name, instructions, tuples=1, **more):
     } | more
 
 
-def routine(
-    name, own, inclusive=0, calls=1, failed=0, taken=0, branches=1, query="c", tuples=3360
-):
+def routine(name, own, inclusive=0, calls=1, failed=0, taken=0, branches=1, query="c", tuples=3360):
     return {
         "query": query,
         "tuples": tuples,

@@ -393,9 +393,7 @@ TWO, ALL = (variants.HASH, variants.MERGE), (variants.NESTED, variants.HASH, var
         ("lai-075", 4, ALL, (1, 0.95, 4), (1, 1.77, 4), "no effect"),
     ],
 )
-def test_a_join_is_judged_without_storing_its_result(
-    claim, query, methods, alone, stored, verdict
-):
+def test_a_join_is_judged_without_storing_its_result(claim, query, methods, alone, stored, verdict):
     both = (dict(zip(methods, many)) for many in (alone, stored))
     assert word(claim, CHAPTER, **joined(query, *both)) == verdict
 

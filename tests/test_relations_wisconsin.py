@@ -142,9 +142,7 @@ def test_strings_of_other_documents_have_their_shape(strings, place, text, diffe
 @pytest.mark.parametrize(
     "n, first, count", [(70_000, 65_530, 11), (1_000, 3, 5), (1_000, 1_000, 0)]
 )
-def test_a_slice_of_columns_equals_that_slice(
-    attributes, strings, roll, order, n, first, count
-):
+def test_a_slice_of_columns_equals_that_slice(attributes, strings, roll, order, n, first, count):
     relation = Wisconsin("t", n, attributes, roll=roll, order=order, strings=strings)
     whole, part = relation.columns(), relation.columns(first, count)
     for name in whole:
