@@ -1,17 +1,14 @@
 """The chapter `access_paths`: what its experiments find, and that its claims can fail."""
 
-import math
-
 import judging
 import pytest
-from servers import builds_here, url_of
+from servers import url_of
 
 from pgrerun.chapters.access_paths import accounts
 from pgrerun.chapters.access_paths.experiments import (
     builds,
     covering,
     joins,
-    plan_cache,
     ranges,
     sorting,
     trees,
@@ -19,7 +16,6 @@ from pgrerun.chapters.access_paths.experiments import (
 )
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import plans, sizes
-from pgrerun.lab.models import visibility as model
 from pgrerun.record import printed
 
 ROWS = 20_000
@@ -68,17 +64,13 @@ def where(name, value, **values):
 
 
 def test_the_layout_of_a_page_gives_the_talks_sizes():
-    named = {"pages": accounts.in_print(), "leaves": accounts.in_print()}
-    found = [printed.value(f"tree_{what}(?)", rows) for what, rows in named.items()]
-    assert [*found, round(found[0] * 8192 / 2**20)] == [274_194, 273_225, 2142]
+    assert printed.value("tree_pages(?)", accounts.in_print()) == 274_194
+    # a level more from one entry to the next
     assert [printed.value("tree_pages(?)", rows) for rows in (366, 367)] == [2, 4]
-    assert [accounts.table_pages(rows) for rows in (61, 62)] == [1, 2]
-    assert printed.value("map_coverage(?)", 1) == 65_344 * 8192
 
 
 def test_print_against_print():
     rows = printed.recomputed("access_paths").set_index("where")
-    assert rows.agrees.sum() == 5
     [(where_, row)] = rows[~rows.agrees].iterrows()
     assert "entire test case in memory" in where_ and row.recomputed == "90,600 lookups"
 
@@ -86,23 +78,14 @@ def test_print_against_print():
 # ---- what is counted, and that it can come out otherwise
 
 
+# of what is counted, words that no notebook commits
 @pytest.mark.parametrize(
     ("claim", "expected"),
     {
-        "haas-029": "different now",
-        "haas-030": "holds",
-        "haas-033": "holds",
         "haas-035": "holds",
-        "haas-036": "holds",
-        "haas-037": "holds",
         "haas-039": "holds",
         "haas-040": "partly",
-        "haas-043": "holds",
-        "haas-044": "holds",
-        "haas-045": "holds",
-        "haas-047": "not so",
         "haas-053": "holds",
-        "haas-056": "holds",
         "haas-058": "holds",
     }.items(),
 )
@@ -170,34 +153,17 @@ def test_what_was_not_in_the_wal_before_is_told_by_its_growth(
     assert found == expected
 
 
-def test_a_crash_under_updates_leaves_a_right_map(monkeypatch, chapter):
-    monkeypatch.setattr(visibility, "CHURN_SECONDS", 2.0)  # so that a busy machine updates as well
-    [row] = chapter.bed.measure(chapter.experiments["crashes"], {})
-    assert row["updated"] > 0
-    assert row["wrong_visible"] == row["wrong_frozen"] == row["differing"] == 0
-
-
 # ---- what is timed
 
 
-def blocks(experiment_rows, blocks_=7):
-    """Rows of variants in so many blocks that hardly differ."""
+def blocks(experiment_rows):
+    """Rows of variants in seven blocks that hardly differ."""
     return [
         {**row, **{name: value * (1 + b / 1000) for name, value in metrics.items()}}
         | {"comparison": 0, "block": b, "disturbed": "", "left_out": False}
         for row, metrics in experiment_rows
-        for b in range(blocks_)
+        for b in range(7)
     ]
-
-
-def range_rows(far, near):
-    lie = {"rows_lie": ranges.ANYWHERE}
-    seconds = {accounts.DIRECT: far, accounts.AMPLE: near}
-    return blocks(
-        ({**lie, "memory": memory, "scan": scan}, {"seconds": value})
-        for memory, gain in seconds.items()
-        for scan, value in ((accounts.PLAIN, gain), (accounts.ONLY, 1.0))
-    )
 
 
 def fraction_rows(none, **others):
@@ -223,29 +189,30 @@ def fraction_rows(none, **others):
     ],
 )
 def test_gains_vary_from_a_loss_to_what_the_talk_has_heard_of(slow, none, some, expected):
-    counted = [{"scan": accounts.ONLY, "instructions": 12}]
-    counted.append({"scan": accounts.PLAIN, "instructions": 10})
     on_disk = blocks(
         ({"scan": scan}, {"seconds": value, "reads": 0.0})
         for scan, value in ((accounts.PLAIN, slow), (accounts.ONLY, 1.0))
     )
-    tables = {"ranges_on_slow_disk": on_disk, "scan_instructions": counted}
-    tables["fractions"] = fraction_rows(none, **some)
+    tables = {
+        "ranges_on_slow_disk": on_disk,
+        "fractions": fraction_rows(none, **some),
+        "scan_instructions": [
+            {"scan": accounts.ONLY, "instructions": 12},
+            {"scan": accounts.PLAIN, "instructions": 10},
+        ],
+    }
     assert judging.word("haas-038", "access_paths", **tables) == expected
 
 
 @pytest.mark.parametrize(("far", "near", "expected"), [(100, 4, "holds"), (4, 100, "partly")])
 def test_it_suits_what_waits_for_reads(far, near, expected):
+    found = blocks(
+        ({"rows_lie": ranges.ANYWHERE, "memory": memory, "scan": scan}, {"seconds": value})
+        for memory, gain in ((accounts.DIRECT, far), (accounts.AMPLE, near))
+        for scan, value in ((accounts.PLAIN, gain), (accounts.ONLY, 1.0))
+    )
     updates = [{"updates": 3.0, "fetched": 0.95, "computed": 0.95}]
-    tables = {"ranges": range_rows(far, near), "updates": updates}
-    assert judging.word("haas-042", "access_paths", **tables) == expected
-
-
-def test_on_a_slow_disk_the_index_is_in_the_pool_and_the_table_is_not(chapter):
-    frame = chapter.run("ranges_on_slow_disk").frame
-    reads = frame.groupby("scan")["reads"].median()
-    assert reads[accounts.ONLY] < 3 < reads[accounts.PLAIN]
-    assert set(frame["disk"]) == {"disk slowed to 126 reads/s of base"}
+    assert judging.word("haas-042", "access_paths", ranges=found, updates=updates) == expected
 
 
 @pytest.mark.parametrize(
@@ -272,13 +239,6 @@ def test_an_index_that_outgrew_its_table_has_to_save_little(built, grown, larger
     ]
     tables = {"widths": sizes_, "wide_scans": scanned}
     assert judging.word("haas-041", "access_paths", **tables) == expected
-
-
-def test_the_widest_tables_are_read_by_both_scans(chapter):
-    frame = chapter.run("wide_scans").frame
-    pages = frame.groupby(["way", "scan"])["pages"].median()
-    for way in (covering.BUILT, covering.GROWN):
-        assert pages[way, accounts.ONLY] >= pages[way, covering.SEQUENTIAL] > 0
 
 
 @pytest.mark.parametrize(
@@ -475,35 +435,7 @@ def test_what_the_map_spared_vacuum_9_1_says(unchanged, few, some, without, expe
     assert judging.word("haas-032", "access_paths", vacuums_on_releases=found) == expected
 
 
-def test_without_the_builds_what_they_decide_is_set_aside(chapter):
-    if not builds_here().keys() >= {"9.1", "9.2"}:
-        assert chapter.run("join_on_releases") is None
-        assert chapter.judge("haas-050").capability.startswith("the build 9.")
-    else:
-        assert judging.changed_word(chapter, "haas-031") == "holds"
-        assert judging.changed_word(chapter, "haas-032") == "holds"
-        assert judging.changed_word(chapter, "haas-050") == "holds"
-        assert judging.changed_word(chapter, "haas-051") == "holds"
-        assert judging.changed_word(chapter, "haas-052") == "holds"
-        if chapter.run("upgraded") is None:  # a build of 9.2 may come without pg_upgrade
-            assert "pg_upgrade" in chapter.judge("haas-048").capability
-        else:
-            assert judging.changed_word(chapter, "haas-048") == "holds"
-        own = chapter.run("join_on_releases").frame.set_index(["server", "plan"])["shape"]
-        forced = chapter.run("join_plans").frame.set_index("plan")["shape"]
-        assert own["9.1", "left alone"] == forced[joins.MERGE]
-
-
 # ---- what the experiments do
-
-
-def test_accounts_lie_in_order_or_scattered(server, connection):
-    accounts.load(server, ROWS, accounts.COVERED, accounts.SCATTERED)
-    correlation = "SELECT correlation FROM pg_stats WHERE tablename = %s AND attname = 'aid'"
-    named = ([name] for name in (accounts.COVERED, accounts.SCATTERED))
-    [ordered], [scattered] = (connection.execute(correlation, name).fetchone() for name in named)
-    assert ordered == 1 and abs(scattered) < 0.05
-    assert sizes.pages(connection, accounts.COVERED) == accounts.table_pages(ROWS)
 
 
 def test_ready_relations_are_left_alone_and_others_made_anew(server, connection):
@@ -525,21 +457,13 @@ def test_a_wrong_answer_has_no_time(connection):
 def test_a_statement_is_planned_anew_after_settings_change(server, connection):
     """Prepared, it would keep its plan: two scans compared would then be one."""
     accounts.ready(server, ROWS, accounts.COVERED)
-    scans = (
-        "SELECT pg_stat_force_next_flush(),"
-        " pg_stat_get_tuples_fetched('covered_covering'::regclass) +"
-        " pg_stat_get_tuples_fetched('covered_pkey'::regclass)"
-    )
     query = "SELECT count(abalance) FROM covered WHERE aid BETWEEN 1 AND 1000"
-    for _ in range(8):
-        accounts.allow_only(connection, "indexonlyscan")
-        accounts.timed(connection, query, 1000)
-    connection.execute(scans)
-    before = connection.execute(scans).fetchone()[1]
-    accounts.allow_only(connection, "indexscan")
-    accounts.timed(connection, query, 1000)
-    connection.execute(scans)
-    assert connection.execute(scans).fetchone()[1] - before == 1000
+    with connection.transaction():
+        for scan in [*["indexonlyscan"] * 8, "indexscan"]:
+            accounts.allow_only(connection, scan)
+            accounts.timed(connection, query, 1000)
+        fetched = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'covered'"
+        assert connection.execute(fetched).fetchone() == (1000,)
 
 
 @pytest.mark.parametrize(
@@ -557,14 +481,6 @@ def test_only_one_way_is_left(server, connection, node, scan):
     assert plans.explain(connection, "SELECT sum(abalance) FROM covered WHERE aid < 500").find(node)
 
 
-def test_memory_is_short_once_accounts_are_loaded(chapter):
-    short = accounts.filled(chapter.bed, accounts.DIRECT, 2 * ROWS, accounts.KEYED)
-    with short.connect() as connection:
-        query = "SELECT current_setting('debug_io_direct'), current_setting('shared_buffers')"
-        direct, pool = connection.execute(query).fetchone()
-    assert direct == "data" and int(pool.removesuffix("kB")) < accounts.ample_kilobytes(ROWS)
-
-
 def test_a_server_that_does_not_start_is_told_without_its_log(chapter):
     """The log's lines would publish temporary paths in a verdict."""
 
@@ -577,17 +493,17 @@ def test_a_server_that_does_not_start_is_told_without_its_log(chapter):
     assert "/tmp" not in str(caught.value) and "debug_io_direct" in str(caught.value)
 
 
-def test_vacuum_skips_only_long_runs(chapter):
-    found = {row["every"]: row for row in chapter.experiments["skipped"](chapter.bed)}
-    assert all(row["scanned"] == row["computed"] for row in found.values())
-    assert found[33]["scanned"] < 0.05 * found[32]["scanned"]
-    assert model.pages_scanned(100, 50) == 2 + 1 and model.pages_scanned(66, 32) == 66
+def test_vacuum_skips_as_many_pages_as_are_computed(chapter):
+    found = list(chapter.experiments["skipped"](chapter.bed))
+    assert all(row["scanned"] == row["computed"] for row in found)
+    assert len({row["scanned"] for row in found}) > 1
 
 
 def test_bits_are_taken_away_without_changing_the_table(server, connection):
     server.extension("pg_visibility")
     accounts.load(server, ROWS, accounts.COVERED)
     pages = sizes.pages(connection, accounts.COVERED)
+    assert pages == accounts.table_pages(ROWS)
     query = (
         "SELECT all_visible, (SELECT count(*) FROM covered)"
         " FROM pg_visibility_map_summary('covered')"
@@ -596,20 +512,6 @@ def test_bits_are_taken_away_without_changing_the_table(server, connection):
         ranges.unmark(connection, accounts.COVERED, percent)
         visible, rows = connection.execute(query).fetchone()
         assert visible == pytest.approx(expected, abs=0.1 * pages) and rows == ROWS
-
-
-def test_updates_are_computed_as_pages_hit():
-    found = [model.share_unmarked(0), model.share_unmarked(1)]
-    assert found == pytest.approx([0, 1 - 1 / math.e])
-
-
-def test_the_talks_lookups_begin_with_more_and_more_in_memory(chapter):
-    found = chapter.run("first_lookups").frame.set_index(["index", "in_memory"])
-    reads = found["table_reads"] + found["index_reads"]
-    assert reads["primary key", 0] == pytest.approx(2, abs=0.3)  # leaf and page
-    assert reads["primary key", 100] == pytest.approx(1, abs=0.1)  # page
-    assert reads["covering index", 0] > reads["covering index", 50] > reads["covering index", 100]
-    assert reads["covering index", 100] == 0
 
 
 def test_a_copied_operator_class_sorts_alike_without_sort_support(connection):
@@ -626,13 +528,6 @@ def test_a_copied_operator_class_sorts_alike_without_sort_support(connection):
     assert sorted([*found[own], 2]) == sorted(found["int4_ops"])
     query = "SELECT i FROM (VALUES (3), (1), (2)) AS v (i) ORDER BY i USING <#"
     assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
-
-
-def test_the_plan_cache_chooses_by_what_it_saw_first(chapter):
-    found = chapter.run("choices").frame.set_index("variant")["generic"].to_dict()
-    always = plan_cache.BEFORE + plan_cache.CALLS
-    expected = {plan_cache.AUTO: 0, plan_cache.CUSTOM: 0, plan_cache.GENERIC: always}
-    assert found == expected | {plan_cache.LURED: always - 5}
 
 
 def test_scratch_tables_are_gone(chapter, connection):
@@ -670,6 +565,3 @@ def test_what_is_set_aside_stops_nothing(borrowing):
         assert borrowing.run(name) is None
     assert borrowing.judge("haas-039").capability == "restart"
     assert borrowing.judge("haas-033").capability == "superuser"
-    # what can't be measured here is drawn from the published run, and from nothing else
-    rows = borrowing.chart("access-paths-gains").spec()["datasets"].values()
-    assert {row["provenance"] for name in rows for row in name} == {"printed", "published run"}

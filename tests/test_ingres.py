@@ -1,16 +1,22 @@
-"""The miniature of 1981: pages as printed, PostgreSQL's answers, and damaged files."""
+"""The miniature of 1981: pages as printed, three engines of one opinion, PostgreSQL's answers, and
+damaged files.
+"""
 
-import dataclasses
+import contextlib
 import itertools
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
-from pgrerun.chapters.wisconsin import queries
-from pgrerun.chapters.wisconsin.contenders import PostgreSQL, population
+from pgrerun.chapters.wisconsin.contenders import Miniature
 from pgrerun.errors import QueryError, RerunError
 from pgrerun.lab.ingres import (
+    ENGINES,
+    INTERPRETER,
     PAGE,
+    THREADED,
     Cache,
     DataBase,
     Domain,
@@ -20,8 +26,9 @@ from pgrerun.lab.ingres import (
     Layout,
     UnixFile,
 )
-from pgrerun.lab.ingres.pages import lines
-from pgrerun.lab.quel import Session
+from pgrerun.lab.ingres.compiled import Compiler
+from pgrerun.lab.ingres.symbols import interpret, program
+from pgrerun.lab.quel import Session, read
 from pgrerun.lab.relations import Parts
 
 NARROW = Layout(
@@ -67,10 +74,8 @@ def files(tmp_path):
     new.cache = cache
     yield new
     for file in made:
-        try:
+        with contextlib.suppress(OSError):  # a temporary one that its command has closed
             file.close()
-        except OSError:  # a temporary one that its command has closed
-            continue
 
 
 def isam(file) -> Isam:
@@ -89,8 +94,9 @@ def test_the_layout_gives_the_sizes_that_are_printed(files):
     assert (keyed.main, keyed.overflow, keyed.directory) == (646, 130, 4)
 
 
-def test_answers_are_postgresqls(cluster, files):
-    base = DataBase(files.cache, files, {"parts": isam(files())})
+@pytest.mark.parametrize("engine", ENGINES)
+def test_answers_are_postgresqls(cluster, files, engine):
+    base = DataBase(files.cache, files, engine, {"parts": isam(files())})
     with cluster.connect() as connection, connection.transaction(force_rollback=True):
         connection.execute(f"CREATE TABLE parts AS {Parts(wide=True).select()}")
         session = Session(connection)
@@ -100,7 +106,7 @@ def test_answers_are_postgresqls(cluster, files):
 
 
 def test_pages_read_are_those_that_the_structure_implies(files):
-    base = DataBase(files.cache, files, {"parts": isam(files())})
+    base = DataBase(files.cache, files, INTERPRETER, {"parts": isam(files())})
     reads = {}
     for name in ("b", "e", "f", "h"):
         files.cache.empty()
@@ -152,109 +158,25 @@ def test_a_hashed_relation_finds_what_it_holds_on_the_pages_of_one_chain(files, 
     )
 
 
-N = 200
-
-
-def wisconsin(files) -> DataBase:
-    """The relations of the Wisconsin benchmark in all states, as university INGRES kept them."""
-    base = DataBase(files.cache, files)
-    for state, attributes in queries.STATES.items():
-        for role in queries.ROLES:
-            source = population("tenk2" if role == "bprime" else role, N)
-            layout = Layout(
-                (
-                    *(Domain(name, "i", 4) for name in source.integers),
-                    *(Domain(name, "c", 52) for name in source.texts),
-                )
-            )
-            columns = source.columns(0, N // 10 if role == "bprime" else None)
-            rows = zip(
-                *(
-                    [
-                        value.decode() if isinstance(value, bytes) else value
-                        for value in column.tolist()
-                    ]
-                    for column in columns.values()
-                )
-            )
-            keyed = "unique2" in attributes
-            relation = (
-                Isam.build(files(), layout, "unique2", rows)
-                if keyed
-                else Heap.build(files(), layout, rows)
-            )
-            for attribute in attributes:
-                if attribute != relation.key:
-                    relation.index(files(), attribute)
-            base.relations[queries.relation(role, state)] = relation
-    return base
-
-
-def test_the_queries_of_the_wisconsin_benchmark_answer_as_in_postgresql(cluster, files):
-    base = wisconsin(files)
-    with PostgreSQL(cluster) as theirs:
-        for state in queries.STATES:
-            for role in queries.ROLES:
-                name, source = queries.relation(role, state), "tenk2" if role == "bprime" else role
-                theirs.execute(f"DROP TABLE IF EXISTS {name}")
-                dataclasses.replace(population(source, N), name=name).load(theirs.connection)
-                if role == "bprime":
-                    theirs.execute(f"DELETE FROM {name} WHERE unique2 >= {N // 10}")
-        for query in queries.QUERIES:
-            variant = queries.instance(query, N)
-            before = (
-                {name: sorted(relation.rows()) for name, relation in base.relations.items()}
-                if variant.before + variant.after
-                else {}
-            )
-            base.run(variant.before)
-            theirs.run(variant)
-            answer = base.execute([variant.statement])
-            if getattr(variant.statement, "into", ""):
-                answer, expected = list(base.relations["tmp"].rows()), theirs.execute("TABLE tmp")
-                base.run("destroy tmp")
-            elif answer:
-                expected = theirs.execute(theirs.sql(variant))
-            else:
-                name = queries.relation("tenk1", query.state)
-                answer, expected = (
-                    list(base.relations[name].rows()),
-                    theirs.execute(f"TABLE {name}"),
-                )
-            theirs.tidy(variant)
-            base.run(variant.after)
-            assert sorted(answer) == sorted(
-                tuple(each.rstrip() if isinstance(each, str) else each for each in row)
-                for row in expected
-            ), query.key
-            assert {name: sorted(base.relations[name].rows()) for name in before} == before, (
-                query.key
-            )
-
-
-def test_an_index_leads_to_the_pages_of_its_tuples_and_follows_every_change(files):
-    base = wisconsin(files)
-    relation = base.relations["tenk1_with"]
-    files.cache.empty()
-    assert len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique1 = 17")) == 1
-    assert files.cache.reads.touched <= 4  # a directory page, one or two of entries, one of tuples
-    assert (
-        len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17")) == N // 100
-    )
-    base.run(
-        "replace tenk1_with (onepercent = 250, unique2 = tenk1_with.unique2 + 1000) where"
-        " tenk1_with.onepercent = 17"
-    )
-    assert base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17") == []
-    moved = base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 250")
-    assert len(moved) == N // 100 and sorted(moved) == sorted(
-        base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique2 >= 1000")
-    )
-    base.run("delete tenk1_with where tenk1_with.unique2 >= 1000")
-    assert base.run("retrieve (n = count(tenk1_with.unique2))") == [(N - N // 100,)]
-    assert all(
-        len(list(index.entries.rows())) == N - N // 100 for index in relation.indices.values()
-    )
+def test_an_index_leads_to_the_pages_of_its_tuples_and_follows_every_change():
+    with Miniature("", THREADED) as one:
+        one.load(200)
+        base, relation = one.base, one.base.relations["tenk1_with"]
+        one.cache.empty()
+        assert len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique1 = 17")) == 1
+        assert one.cache.reads.touched <= 4  # directory, one or two of entries, tuples
+        assert len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17")) == 2
+        base.run(
+            "replace tenk1_with (onepercent = 250, unique2 = tenk1_with.unique2 + 1000) where"
+            " tenk1_with.onepercent = 17"
+        )
+        assert base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17") == []
+        moved = base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 250")
+        by_key = base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique2 >= 1000")
+        assert len(moved) == 2 and sorted(moved) == sorted(by_key)
+        base.run("delete tenk1_with where tenk1_with.unique2 >= 1000")
+        assert base.run("retrieve (n = count(tenk1_with.unique2))") == [(198,)]
+        assert all(len(list(index.entries.rows())) == 198 for index in relation.indices.values())
 
 
 def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are(files):
@@ -278,7 +200,9 @@ def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are(fi
 
 
 def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
-    base = DataBase(files.cache, files, {"parts": Heap.build(files(), NARROW, Parts(210).rows())})
+    base = DataBase(
+        files.cache, files, THREADED, {"parts": Heap.build(files(), NARROW, Parts(210).rows())}
+    )
     rows = list(Parts(210).rows())
     assert base.run(RANGES + "retrieve (p.pnum) where p.qoh = max(q.qoh)") == [
         (row[0],) for row in rows if row[4] == max(each[4] for each in rows)
@@ -300,6 +224,67 @@ def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
     }
 
 
+def test_a_sequence_of_commands_is_compiled_once(files):
+    base = DataBase(files.cache, files, THREADED, {"parts": isam(files())})
+    base.run(RANGES + QUERIES["g"])
+    black = sum(row[2] == "black" for row in Parts(wide=True).rows())
+    assert base.work.commands == 1 + black and base.work.compilations == 2
+
+
+numbers = some.one_of(
+    some.integers(-999, 999).map(str),
+    some.floats(0.5, 99, allow_nan=False).map(lambda x: f"{x:.3f}"),
+)
+operands = some.recursive(
+    some.one_of(numbers, some.sampled_from(["r.a", "r.b", "r.x"])),
+    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from("+-*"), inner),
+    max_leaves=6,
+)
+comparisons = some.builds(
+    "{} {} {}".format, operands, some.sampled_from(["=", "!=", "<", "<=", ">", ">="]), operands
+)
+qualifications = some.recursive(
+    comparisons,
+    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150)
+@given(
+    qualifications,
+    some.integers(-30000, 30000),
+    some.integers(-(2**31), 2**31 - 1),
+    some.floats(-1e6, 1e6),
+)
+def test_all_engines_agree_on_any_qualification(where, a, b, x):
+    layout = Layout((Domain("a", "i", 2), Domain("b", "i", 4), Domain("x", "f", 8)))
+    [_, command] = read(f"range of r is r retrieve (r.a) where {where}")
+    code, stored = program(command.where, layout), layout.pack((a, b, x))
+    answers = [
+        bool(evaluate(stored, 0))
+        for evaluate in (
+            lambda *place: interpret(code, *place),
+            Compiler().threaded(code),
+            Compiler().inline(code),
+        )
+    ]
+    assert len(set(answers)) == 1, where
+
+
+def test_constants_are_computed_once_by_the_compiler_and_each_time_by_the_interpreter(monkeypatch):
+    [_, command] = read("range of p is parts " + QUERIES["d"])
+    calls = []
+    log = math.log
+    monkeypatch.setattr(math, "log", lambda value: calls.append(value) or log(value))
+    code, stored = program(command.where, NARROW), NARROW.pack(Parts().row(1))
+    threaded = Compiler().threaded(code)
+    [threaded(stored, 0) for _ in range(10)]
+    assert len(calls) == 1
+    [interpret(code, stored, 0) for _ in range(10)]
+    assert len(calls) == 11
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -315,8 +300,11 @@ def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
         (RANGES + "retrieve (x = sqrt(p.pnum))", "can't evaluate"),
     ],
 )
-def test_what_it_cannot_run_is_said(files, text, told):
-    base = DataBase(files.cache, files, {"parts": Heap.build(files(), NARROW, Parts(10).rows())})
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_it_cannot_run_is_said(files, engine, text, told):
+    base = DataBase(
+        files.cache, files, engine, {"parts": Heap.build(files(), NARROW, Parts(10).rows())}
+    )
     with pytest.raises(QueryError, match=told):
         base.run(text)
 
@@ -329,10 +317,7 @@ def test_a_damaged_file_is_noticed(files, tmp_path):
         list(relation.scan())
 
 
-def test_a_page_holds_what_fits_and_no_more(files):
-    page = files()
-    Heap.build(page, WIDE, Parts(5, wide=True).rows())
-    assert len(list(lines(page.read(0)))) == 5 and page.pages == 1
+def test_a_key_is_a_number_and_no_other_tuple_s(files):
     with pytest.raises(QueryError, match="is text"):
         Isam.build(files(), WIDE, "pname", [])
     with pytest.raises(QueryError, match="insert those that repeat"):

@@ -1,22 +1,19 @@
 """Claims judged on other releases: by the cells of their chapters, and compared with the notes."""
 
+import contextlib
 import csv
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from pgrerun import parameters
-from pgrerun.chapters.since_when import drawings, here
+from pgrerun.chapters.since_when import here
 from pgrerun.chapters.since_when.experiments import counts as counting
 from pgrerun.chapters.since_when.experiments import lives as judging_lives
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.testbed import experiments_of
 from pgrerun.notebook import lives_table
-from pgrerun.page import declared
-from pgrerun.record import claims, lives, rows
+from pgrerun.record import claims, lives
 from pgrerun.record.claims import Basis
-from pgrerun.record.database import Database
 from tests.judging import word
 
 CHOSEN = judging_lives.judged()
@@ -106,32 +103,9 @@ def test_beside_a_change_stand_the_notes_of_its_span_or_else_all():
     assert lives.compared_with_notes("hot-010", "9.3", "18")[0] == ""
 
 
-def test_the_map_has_a_row_for_each_claim_that_changes_and_a_column_for_each_release():
-    same = {claim: {"9.3": "holds", "18": "holds"} for claim in WORDS}
-    changed, unchanged = (
-        drawings.claims_by_release(lives.frame(judged_on(words))).spec()["encoding"]
-        for words in (WORDS, same)
-    )
-    assert changed["x"]["sort"] == ["9.3", "13", "18"]
-    assert [one.partition(":")[0] for one in changed["y"]["sort"]] == ["hot-014", "haas-029"]
-    assert set(unchanged["y"]["sort"]) == set(WORDS)
-
-
-def recorded(words):
-    """A record that holds these rows."""
-    columns = ["experiment", "metric", "variant", "flags"]
-    tables = {"since_when": {"lives": lives.frame(judged_on(words))}}
-    return SimpleNamespace(tables=tables, observations=pd.DataFrame(columns=columns))
-
-
-def test_a_chapter_tells_of_its_own_claims_changes_or_how_to_get_a_record_of_them(monkeypatch):
+def test_a_chapter_without_a_record_of_its_claims_lives_tells_how_to_get_one(monkeypatch):
     monkeypatch.setattr(lives.runs, "PUBLISHED", "nothing")
-    assert lives.recorded("nothing either") is None
     assert "pgrerun run since_when" in lives_table("hot", "nothing either")
-    found = lives.of_record(recorded(WORDS)), "2026-11-22T10:00:00"
-    monkeypatch.setattr(lives, "recorded", lambda run: found)
-    said = {chapter: repr(lives_table(chapter, "mine")) for chapter in ("hot", "tp1")}
-    assert "1 verdict changed" in said["hot"] and "None of this" in said["tp1"]
 
 
 def test_a_claim_that_got_no_answer_is_said_to_have_none(monkeypatch):
@@ -204,13 +178,8 @@ def test_what_a_release_cannot_count_is_left_out(monkeypatch):
     monkeypatch.setattr(counting, "updated", lambda server, tuples, seed: {})
     monkeypatch.setattr(counting.SQL, "run", lambda *arguments, **more: None)
 
-    class Server:
-        version = 90300
-
-        def connect(self):
-            return memoryview(b"")  # whatever is a context manager
-
-    assert [(one.what, n) for one, n in counting.counted(Server(), 10, 1)] == [("a", 3.0)]
+    server = SimpleNamespace(version=90300, connect=contextlib.nullcontext)
+    assert [(one.what, n) for one, n in counting.counted(server, 10, 1)] == [("a", 3.0)]
 
 
 @pytest.mark.parametrize(
@@ -230,20 +199,3 @@ def test_without_other_releases_nothing_is_compared(monkeypatch):
     monkeypatch.setattr(here.fetched, "comparable", dict)
     with pytest.raises(CannotMeasure, match="none was fetched"):
         here.here()
-
-
-@pytest.mark.parametrize(("milliseconds", "told"), [(5000, True), (50, False)])
-def test_throughput_is_told_over_that_of_the_oldest_and_of_runs_that_last(milliseconds, told):
-    made = [
-        {"release": release, "version": here.version(release), "checksums": checksums}
-        | {"load": load, "block": block, "tps": tps + block, "milliseconds": milliseconds}
-        for release, checksums, tps in (("9.6", False, 100), ("18", False, 110), ("18", True, 90))
-        for load in ("lookups", "updates, heap-only", "updates of an indexed column")
-        for block in range(7)
-    ]
-    units = experiments_of("since_when")["throughput"].units
-    findings = declared.findings_of(parameters.folder("since_when"))
-    with Database("since_when") as database:
-        database.add("run", "since_when", "throughput", rows.frame(made, units), units)
-        said = findings.told("faster", lambda text: declared.evidence.evaluate(database, text))
-    assert said.startswith("With one client") == told

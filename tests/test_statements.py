@@ -53,11 +53,6 @@ def test_statements_come_one_by_one_and_blocks_stay_whole(statements):
     assert split("-- nothing but words\n;") == []
 
 
-def test_everything_there_is(statements):
-    names = ["plain", "small.table", "small.load", "small.block", "script.pgbench"]
-    assert statements.names() == names
-
-
 @pytest.mark.parametrize(
     ("name", "values", "complaint"),
     [

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import re
-import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -36,52 +35,20 @@ def runs_of(chapter: str):
                     yield call, measure, above and above.group(1)
 
 
-def named_in(function) -> set[str]:
-    """The dotted names of other things in the code of a function or class, none of its words."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    local = {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
-    stored = (one for one in ast.walk(tree) if isinstance(one, ast.Name))
-    local |= {one.id for one in stored if isinstance(one.ctx, ast.Store)}
-    found = {
-        ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Name | ast.Attribute)
-    }
-    plain = (one for one in found if re.fullmatch(r"[a-zA-Z_][\w.]*", one))
-    return {one for one in plain if one.split(".")[0] not in local or PARAMETER.search(one)}
-
-
-def reads(measure) -> set[str]:
-    """Names of parameters in the code of a function and of whatever of its chapter it names."""
-    found, seen, left = set(), set(), [measure]
-    while left:
-        function = left.pop()
-        if function in seen:
-            continue
-        seen.add(function)
-        names = named_in(function)
-        found |= {one[1] for name in names if (one := PARAMETER.search(name))}
-        known = inspect.getmodule(function).__dict__
-        for name in names:
-            owner, _, member = name.partition(".")
-            one = known.get(owner)
-            if inspect.ismodule(one) and one.__name__.startswith("pgrerun.chapters"):
-                one = getattr(one, member, None)
-            ours = inspect.isfunction(one) or inspect.isclass(one)
-            if ours and one.__module__.startswith("pgrerun.chapters"):
-                left.append(one)
-    return found
-
-
 @pytest.mark.parametrize("chapter", parameters.chapters())
 def test_every_experiment_says_what_to_change(chapter):
-    sql = parameters.folder(chapter) / "sql"
+    folder = parameters.folder(chapter)
+    sources = (file.read_text("utf-8") for file in folder.rglob("*.py"))
+    known = {name for source in sources for name in PARAMETER.findall(source)}
     found = list(runs_of(chapter))
     assert found
     for call, measure, said in found:
         name = measure.__name__
         own = inspect.signature(measure).parameters
         if not said:  # what only counts what is there, or computes
-            assert len(own) == 1 and not reads(measure), f"{name}: say which line to change"
-            assert "SQL." not in inspect.getsource(measure), f"{name}: say which line to change"
+            code = inspect.getsource(measure)
+            assert len(own) == 1 and not PARAMETER.search(code), f"{name}: say which line to change"
+            assert "SQL." not in code, f"{name}: say which line to change"
             continue
         ways = said.split(", or ")
         given = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
@@ -91,13 +58,13 @@ def test_every_experiment_says_what_to_change(chapter):
             if " below" in way:
                 assert names == list(given), f"{name}: {way}"
             elif place == "the first cell":
-                assert set(names) <= reads(measure), f"{name}: {way}"
+                assert set(names) <= known, f"{name}: {way}"
                 assert set(names) <= set(parameters.profile_values(chapter, "ci")), name
             elif place.endswith(".py"):
-                code = (sql.parent / place).read_text("utf-8")
+                code = (folder / place).read_text("utf-8")
                 assert set(names) <= set(re.findall(r"(?m)^(\w+) = ", code)), f"{name}: {way}"
             else:
-                file = sql / (place or words).removeprefix("sql/")
+                file = folder / "sql" / (place or words).removeprefix("sql/")
                 assert file.is_file(), f"{name}: {way}"
                 headings = set(re.findall(r"-- name: (\w+)", file.read_text("utf-8")))
                 assert not place or set(names) <= headings, f"{name}: {way}"
