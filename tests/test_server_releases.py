@@ -323,19 +323,6 @@ def test_a_session_is_switched_off_what_its_release_has(server, connection):
             assert connection.execute(f"SHOW {name}").fetchone() == (str(value),)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "number", "name"),
-    [
-        ((9, 3), 90300, "9.3"),
-        ((9, 6, 24), 90624, "9.6"),
-        ((18, 6), 180006, "18"),
-        ((19,), 190000, "19"),
-    ],
-)
-def test_versions_are_numbered_as_the_server_does(numbers, number, name):
-    assert releases.number(numbers) == number and releases.named(number) == name
-
-
 def test_wal_and_sizes(connection):
     # row by row: since 16 a table that is filled by CREATE TABLE AS may get pages beforehand
     connection.execute("CREATE TABLE sized (n int, t text)")
