@@ -9,7 +9,6 @@ import signal
 import time
 from types import SimpleNamespace
 
-import pandas as pd
 import psutil
 import psycopg
 import pytest
@@ -25,7 +24,7 @@ from pgrerun.page.narrate import Sentence
 from pgrerun.record.database import NotMeasured
 from pgrerun.record.evidence import NoRows
 from pgrerun.record.statistics import TooFew
-from pgrerun.report_card import catalogs, page, sections, visit
+from pgrerun.report_card import page, sections, visit
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import Section
 
@@ -114,36 +113,12 @@ def everything(owner: Cluster) -> list:
 # ---- what the server has counted
 
 
-def test_heap_only_updates_are_told_by_table(guest):
-    found = catalogs.updates(guest, "theirs").set_index("table")
-    columns = ["updates", "hot", "moved", "indices", "fillfactor"]
-    assert found.loc["roomy", columns].tolist() == [8, 8, 0, 1, 50]
-    assert found.loc["counted", columns[:4]].tolist() == [8, 0, 0, 2]
-    assert found.loc["full_pages", columns[:3]].tolist() == [4, 0, 4]
-    assert found.index[0] == "counted" and found.loc["roomy", "share"] == 1
-
-
-def test_an_index_only_scan_that_goes_to_the_heap_is_told_from_one_that_doesnt(guest):
-    found = catalogs.scanned(guest, "theirs").set_index("table")
-    assert found.loc["seen", ["entries", "fetched", "visible"]].tolist() == [100, 0, 1]
-    assert found.loc["unseen", ["entries", "fetched", "visible"]].tolist() == [100, 100, 0]
-    assert str(found.loc["seen", "vacuumed"]) > "2000" and pd.isna(found.loc["unseen", "vacuumed"])
+HOT = ("Of 20 updates of 3 tables", "40 %", "`counted`'s, 8 of its 8.", "33.3 % found no room")
+INDEX_ONLY = ("200 entries of these indexes, and fetched 100 rows", "`unseen`, of which 0 % are")
 
 
 @pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        (
-            sections.hot_share,
-            [
-                "Of 20 updates of 3 tables",
-                "40 %",
-                "`counted`'s, 8 of its 8.",
-                "33.3 % found no room",
-            ],
-        ),
-        (sections.index_only, ["`unseen`, of which 0 % are marked; it was never vacuumed"]),
-    ],
+    ("section", "words"), [(sections.hot_share, HOT), (sections.index_only, INDEX_ONLY)]
 )
 def test_the_sentences_name_what_keeps_a_server_from_the_better_way(guest, section, words):
     told = _told(section, guest)
@@ -392,9 +367,9 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     """
     small = {
         "optimizer": {"points": 5, "tuples": 10_000, "pairs": 5},
-        "tp1": {"scale": 1, "counted": 10, "pairs": 5},
-        "scalability": {"scale": 1, "profile": "laptop", "most_clients": 16, "commit_clients": 16}
-        | {"seconds": 0.1, "idle_seconds": 5, "pairs": 5},
+        "tp1": {"scale": 1, "counted": 5, "pairs": 5},
+        "scalability": {"scale": 1, "profile": "laptop", "most_clients": 16, "commit_clients": 8}
+        | {"seconds": 0.05, "idle_seconds": 5, "pairs": 5},
     }
     monkeypatch.setattr(visit, "PARAMETERS", small)
     monkeypatch.setattr(idle, "SETTLE", 0.2)
@@ -429,15 +404,12 @@ def _is_drawn_again(text, kept, folder):
     assert "user guest" in where[0] and "user guest" not in where[1]
 
 
-def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
-    def refuse(*words, **more):
-        raise AssertionError("connected")
-
-    monkeypatch.setattr(psycopg, "connect", refuse)
+def test_the_steps_are_told_without_a_connection(monkeypatch):
+    monkeypatch.setattr(psycopg, "connect", lambda *words, **more: pytest.fail("connected"))
     where, rows = report_card.steps("postgresql://me@db.example/bench", 5)
-    assert "db.example" in where and len(rows) == len(sections.SECTIONS) >= 7
+    assert "db.example" in where and len(rows) == len(sections.SECTIONS)
     assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
-    assert all(len(row["what it does"]) > 40 and row["what it touches"] for row in rows)
+    assert all(row["what it does"] and row["what it touches"] for row in rows)
     assert 240 < sum(report_card.limits(5).values()) <= 300
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         report_card.steps(f"postgresql://me:{SECRET}@db.example/bench", 5)
