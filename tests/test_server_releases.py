@@ -444,6 +444,8 @@ def test_counts_are_complete_when_the_block_ends(server):
         assert (delta.io is None) == (server.version < 160000)
         assert ("pg_stat_io" in delta.missing) == (delta.io is None)
         assert delta.io is not None or list(delta.reads.index) == ["all"]
+        flushes = or_set_aside(server.version, "pg_stat_wal", lambda: delta.wal_flushes)
+        assert flushes is None or flushes[0] > 0
         found = counters.counts(connection, "counted")
         assert (found["inserted"], found["updated"]) == (100, 100)
         assert (found["newpage_updated"] is None) == (server.version < 160000)
