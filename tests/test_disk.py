@@ -232,7 +232,7 @@ def test_two_programs_wait_for_each_other(slow, page_file):
     environment = os.environ | slow.environment(page_file.parent)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     # both are told to read when both are there, and one's read lasts until the other's has begun
-    with attached(slow).serving(Disk(read=2000 * MS)) as stretch, contextlib.ExitStack() as stack:
+    with attached(slow).serving(Disk(read=1000 * MS)) as stretch, contextlib.ExitStack() as stack:
         open_one = lambda: stack.enter_context(subprocess.Popen(command, env=environment, **pipes))
         both = [open_one() for _ in range(2)]
         assert [program.stdout.readline() for program in both] == [b"\n", b"\n"]
@@ -240,7 +240,7 @@ def test_two_programs_wait_for_each_other(slow, page_file):
         for program in both:
             program.stdin.close()
         assert [program.wait() for program in both] == [0, 0]
-        assert time.monotonic() - began >= 4
+        assert time.monotonic() - began >= 2
     reads = stretch.counts().reads
     assert reads.requests == 2 and reads.queued > 0
 

@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 
-import pandas as pd
 import psutil
 import pytest
 from servers import leave, until
@@ -83,13 +82,6 @@ def test_a_restart_between_two_readings_is_refused_and_so_is_a_server_that_is_go
         cluster.stop("immediate")
         with pytest.raises(ServerError, match="isn't running"):
             process_table.usage(cluster)
-
-
-def test_the_kernels_share_is_that_of_one_role():
-    rows = [("postmaster", 9.0, 9.0), ("client backend", 1.0, 0.5), ("client backend", 0.5, 0.0)]
-    used = process_table.Usage(pd.DataFrame(rows, columns=["role", "cpu_user", "cpu_system"]))
-    shares = [used.kernel_share(role) for role in ("client backend", "checkpointer")]
-    assert shares == pytest.approx([0.25, 0])
 
 
 # -- of one process --

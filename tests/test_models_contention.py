@@ -61,15 +61,3 @@ def test_the_same_seed_gives_the_same_run():
     lookup = Transaction(10e-6, (Visit("lock", 2, 1e-6, ways=4),))
     first, again, other = (play(Machine(8, **CHEAP), lookup, 16, seed=seed) for seed in (1, 1, 2))
     assert first == again and first != other
-
-
-@pytest.mark.parametrize("wrong", [{"clients": 0}, {"transactions": 0}, {"processors": 0}])
-def test_nobody_and_nothing_are_refused(wrong):
-    given = {"clients": 1, "transactions": 10, "processors": 1} | wrong
-    with pytest.raises(ValueError, match="at least one"):
-        play(
-            Machine(given["processors"], **CHEAP),
-            Transaction(1e-6, ()),
-            given["clients"],
-            transactions=given["transactions"],
-        )

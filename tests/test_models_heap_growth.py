@@ -59,14 +59,6 @@ def test_vacuum_gives_room_back_and_remembers_it():
     assert heap.pages == 3 and sum(heap.live) == 2 * LOADED
 
 
-def test_no_more_line_pointers_than_a_page_may_have():
-    heap = Heap(10, width=24, fillfactor=100)
-    heap.dead[0] = MAX_LINE_POINTERS - 11
-    assert heap.has_room(0)
-    heap.dead[0] += 1
-    assert not heap.has_room(0)
-
-
 def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
     tuples = 3 * 366 + 72
     index = Index(tuples)
