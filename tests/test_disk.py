@@ -5,7 +5,6 @@ than the disk can.
 """
 
 import contextlib
-import heapq
 import math
 import os
 import signal
@@ -22,7 +21,6 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.disk import HP_97560, Disk, library
 from pgrerun.lab.instruments import overlap
-from pgrerun.lab.models import closed_network
 from pgrerun.lab.server import Cluster
 
 MS = 1e-3
@@ -109,29 +107,6 @@ def test_another_file_lies_elsewhere(slow):
     again = slow.serve("read", first + 1 * MS, file=1)
     assert again - first == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
     assert slow.serve("read", again, file=2) - again > HP_97560.near_base
-
-
-def cycles(slow, customers, processor, seed, number=20_000):
-    """Cycles per second of customers between one processor and the disk, both first come."""
-    rng = np.random.default_rng(seed)
-    free, done, waiting = 0.0, 0, [(0.0, turn, "processor") for turn in range(customers)]
-    while done < number:
-        now, who, station = heapq.heappop(waiting)
-        if station == "processor":
-            free = max(now, free) + rng.exponential(processor)
-            heapq.heappush(waiting, (free, who, "disk"))
-        else:
-            heapq.heappush(waiting, (slow.serve("read", now), who, "processor"))
-            done += 1
-    return done / now
-
-
-@pytest.mark.parametrize("customers", [1, 2, 5])
-def test_a_closed_network_of_it_and_a_processor_does_what_queueing_theory_says(slow, customers):
-    slow.set(Disk(read=4 * MS, drawn=True, seed=3))
-    solution = closed_network.solve({"processor": 6 * MS, "disk": 4 * MS}, customers)
-    found = cycles(slow, customers, 6 * MS, seed=5)
-    assert found == pytest.approx(solution.throughput, rel=0.03)
 
 
 # ---- what programs meet

@@ -145,22 +145,16 @@ def test_a_record_says_where_somebodys_server_is_only_if_the_reader_wants_it(
 def everything_said_of(url: str, monkeypatch) -> str:
     """What a chapter on this server shows, which can do nothing there; its record is finished."""
     shown = []
-    with monkeypatch.context() as patched:
-        patched.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
-        chapter = Notebook("tp1", chapter_parameters("tp1", {"server": url}))
-        names = iter(chapter.experiments)
-        for capability in ("superuser", "checkpoint", "restart", "contrib:nothing"):
-            missing = pytest.raises(CannotMeasure, chapter.bed.server.require, capability).value
-            chapter.aside[next(names)] = missing
-        chapter.aside[next(names)] = pytest.raises(CannotMeasure, chapter.bed.cluster).value
-        chapter.aside |= dict.fromkeys(names, missing)
-        patched.setattr(chapter, "_measure", lambda wanted, arguments: None)
-        for name in chapter.experiments:
-            chapter.run(name)
-        claimed = [claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"]
-        shown.append(chapter.verdicts(*claimed)._repr_html_())
-        shown += [chapter.provenance()._repr_html_(), chapter.summary()._repr_html_()]
-        chapter.close()
+    monkeypatch.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
+    chapter = Notebook(CHAPTER, chapter_parameters(CHAPTER, {"server": url}))
+    server = chapter.bed.server
+    assert chapter.run("insert") is None, "this role may let nobody checkpoint"
+    for capability in ("superuser", "restart", "contrib:nothing"):
+        shown.append(pytest.raises(CannotMeasure, server.require, capability).value)
+    shown.append(pytest.raises(CannotMeasure, chapter.bed.cluster).value)
+    shown.append(chapter.verdicts(*CLAIMS)._repr_html_())
+    shown += [chapter.provenance()._repr_html_(), chapter.summary()._repr_html_()]
+    chapter.close()
     return "".join(map(str, shown))
 
 

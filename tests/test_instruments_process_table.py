@@ -144,10 +144,3 @@ def test_a_threads_reads_are_counted_each():
         return process_table.count_calls(process_table.THREAD) - before
 
     assert calls_of(25) - calls_of(0) == 25  # looking is a call or two itself
-
-
-def test_whoever_sleeps_gives_up_the_processor():
-    switches = lambda: process_table.count_switches(process_table.THREAD)
-    before = process_table.count_own_sleeps(), switches()
-    time.sleep(0.001)
-    assert process_table.count_own_sleeps() > before[0] and switches() > before[1]

@@ -101,14 +101,6 @@ def test_growth_is_given_before_each_vacuum_and_vacuum_bounds_it():
         assert sizes == sorted(sizes), "no relation shrinks"
 
 
-def test_nothing_pruned_grows_faster_and_the_seed_decides_the_draws():
-    steps = [Step(1000)] * 4
-    pruned = list(grow(2000, steps, **LAYOUT))
-    kept = list(grow(2000, steps, **LAYOUT | {"pruning": False}))
-    assert kept[-1].heap > pruned[-1].heap and kept[-1].index > pruned[-1].index
-    assert pruned == list(grow(2000, steps, **LAYOUT))
-
-
 @pytest.mark.parametrize("tuples", [300, 1000, 3000])
 def test_a_loaded_table_and_its_index_are_as_large_as_the_servers(cluster, tuples):
     with cluster.connect() as connection:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -319,21 +318,14 @@ def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, v
     with Cluster() as server, server.connect() as connection:
         server.tool("pgbench", "-i", "-q")
         mine = connection.info.backend_pid
-
-        def kill():
-            until(lambda: list(server.pids().values()).count("client backend") >= 2)
-            time.sleep(0.3)
-            victims = [pid for pid, role in server.pids().items() if role == victim and pid != mine]
-            os.kill(victims[0], signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with pytest.raises(
-            ServerError,
-            match="(?s)the server (was killed by signal 9|ended with).*last words.*LOG:",
-        ):
-            server.tool("pgbench", "-T", 600, check=False)
-        killer.join()
+        with running(server, "pgbench", "-T", "600") as tool:
+            working = "SELECT 1 FROM pgbench_history LIMIT 1"
+            until(lambda: connection.execute(working).fetchone())
+            [pid] = [one for one, role in server.pids().items() if role == victim and one != mine]
+            os.kill(pid, signal.SIGKILL)
+            said = "(?s)the server (was killed by signal 9|ended with).*last words.*LOG:"
+            with pytest.raises(ServerError, match=said):
+                tool.result()
         with pytest.raises(psycopg.OperationalError):  # a lost statement is psycopg's to tell,
             connection.execute("SELECT 1")
         with pytest.raises(ServerError, match="(?s)last words.*ready to accept connections"):

@@ -325,14 +325,14 @@ def test_a_session_is_switched_off_what_its_release_has(server, connection):
 
 def test_wal_and_sizes(connection):
     # row by row: since 16 a table that is filled by CREATE TABLE AS may get pages beforehand
-    connection.execute("CREATE TABLE sized (n int, t text)")
+    connection.execute('CREATE TABLE "Odd name" (n int, t text)')
     rows = "SELECT g, repeat('x', 500) FROM generate_series(1, 150) g"
-    connection.execute(f"INSERT INTO sized {rows}")
+    connection.execute(f'INSERT INTO "Odd name" {rows}')
     with wal.written(connection) as found:
-        connection.execute("DELETE FROM sized")
-    assert found.bytes > 150 * 40 and sizes.pages(connection, "sized") in (10, 11)
-    assert sizes.in_schema(connection, "public")["relation"].tolist() == ["sized"]
-    connection.execute("DROP TABLE sized")
+        connection.execute('DELETE FROM "Odd name"')
+    assert found.bytes > 150 * 40 and sizes.pages(connection, '"Odd name"') in (10, 11)
+    assert sizes.in_schema(connection, "public")["relation"].tolist() == ["Odd name"]
+    connection.execute('DROP TABLE "Odd name"')
 
 
 def or_set_aside(version, what, act):
