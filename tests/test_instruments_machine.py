@@ -186,22 +186,6 @@ def test_a_stripped_program_cant_be_profiled(counted):
 
 
 @pytest.mark.usefixtures("sampling")
-def test_samples_find_the_busy_backend(server):
-    with server.connect() as conn:
-        pid = conn.info.backend_pid
-        endless = "SELECT sum(g) FROM (SELECT generate_series(1, 2000000000)) AS endless (g)"
-        with running(server, "psql", "-c", endless) as busy:
-            busiest = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> %s"
-            until(lambda: conn.execute(busiest, [pid]).fetchone(), lambda: not busy.done())
-            backends = list(conn.execute(busiest, [pid]).fetchone())
-            frame = perf.sample(backends, 1)
-            conn.execute("SELECT pg_terminate_backend(%s)", backends)
-    assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 0
-    assert set(frame["comm"]) == {"postgres"}
-    assert frame["symbol"].str.contains("generate_series|int|Exec|Agg", regex=True).any()
-
-
-@pytest.mark.usefixtures("sampling")
 def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
 

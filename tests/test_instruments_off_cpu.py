@@ -122,13 +122,6 @@ def test_one_processor_is_not_enough(monkeypatch):
         cachelines.false_sharing_cost(8)
 
 
-def test_a_round_trip_is_divided_into_its_parts():
-    found = switch_costs.ipc_costs(rounds=50)
-    assert set(found) == set(switch_costs.COSTS)
-    # a message takes a write, a read and the switch to whoever reads
-    assert found["message"] == pytest.approx(found["switch"] + 2 * found["call"])
-
-
 def test_a_system_that_keeps_no_process_on_a_processor_is_told(monkeypatch):
     monkeypatch.delattr(os, "sched_setaffinity")
     with pytest.raises(CannotMeasure, match="one processor"):

@@ -33,6 +33,13 @@ def show(server, setting):
     return server.fetch(f"SHOW {setting}")[0]
 
 
+@pytest.fixture(scope="module")
+def own():
+    """A cluster whose server tests stop and kill; each leaves it running."""
+    with Cluster() as server:
+        yield server
+
+
 # -- private --
 
 
@@ -255,17 +262,16 @@ def resident_pages(file: Path) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_programs_for_a_stopped_servers_files(base):
-    with Cluster() as server:
-        with pytest.raises(ServerError, match="Call stop"):
-            server.offline("pg_resetwal", "-x", "100000")
-        server.stop()
-        with pytest.raises(ServerError, match="pg_resetwal"):
-            server.offline("pg_resetwal", "-x", "nonsense")
-        # the first of a page of the commit log, which then needn't be there
-        server.offline("pg_resetwal", "-x", "65536")
-        server.start()
-        assert server.fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
+def test_programs_for_a_stopped_servers_files(own):
+    with pytest.raises(ServerError, match="Call stop"):
+        own.offline("pg_resetwal", "-x", "100000")
+    own.stop()
+    with pytest.raises(ServerError, match="pg_resetwal"):
+        own.offline("pg_resetwal", "-x", "nonsense")
+    # the first of a page of the commit log, which then needn't be there
+    own.offline("pg_resetwal", "-x", "65536")
+    own.start()
+    assert own.fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
 
 
 def test_databases_are_brought_from_another_cluster(base):
@@ -314,36 +320,38 @@ def test_crash_restart_pin_and_evict(base):
 
 
 @pytest.mark.parametrize("victim", ["postmaster", "client backend"])
-def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, victim):
-    with Cluster() as server, server.connect() as connection:
-        server.tool("pgbench", "-i", "-q")
+def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(own, victim):
+    own.tool("pgbench", "-i", "-q")
+    with own.connect() as connection:
         mine = connection.info.backend_pid
-        with running(server, "pgbench", "-T", "600") as tool:
+        with running(own, "pgbench", "-T", "600") as tool:
             working = "SELECT 1 FROM pgbench_history LIMIT 1"
             until(lambda: connection.execute(working).fetchone())
-            [pid] = [one for one, role in server.pids().items() if role == victim and one != mine]
+            [pid] = [one for one, role in own.pids().items() if role == victim and one != mine]
             os.kill(pid, signal.SIGKILL)
             said = "(?s)the server (was killed by signal 9|ended with).*last words.*LOG:"
             with pytest.raises(ServerError, match=said):
                 tool.result()
         with pytest.raises(psycopg.OperationalError):  # a lost statement is psycopg's to tell,
             connection.execute("SELECT 1")
-        with pytest.raises(ServerError, match="(?s)last words.*ready to accept connections"):
-            server.connect()  # why it was lost is ours
-        server.start()
-        assert show(server, "port") == "5432"
-    assert list(base.iterdir()) == []
+    with pytest.raises(ServerError, match="(?s)last words.*ready to accept connections"):
+        own.connect()  # why it was lost is ours
+    own.start()
+    assert show(own, "port") == "5432"
 
 
-def test_the_last_word_of_a_backend_without_postmaster_is_waited_on(base):
+def test_the_last_word_of_a_backend_without_postmaster_is_waited_on(own):
     """What a backend says first; the postmaster's own end may be a moment later."""
     said = "DO $$ BEGIN RAISE 'terminating connection due to unexpected postmaster exit'; END $$"
-    with Cluster() as server:
-        later = threading.Timer(1.0, os.kill, (next(iter(server.pids())), signal.SIGKILL))
-        later.start()
-        with pytest.raises(ServerError, match="the server was killed by signal 9"):
-            server.tool("psql", "-c", said, check=False)
-        later.join()
+    postmaster = psutil.Process(next(iter(own.pids())))
+    family = [postmaster, *postmaster.children()]
+    later = threading.Timer(1.0, postmaster.kill)
+    later.start()
+    with pytest.raises(ServerError, match="the server was killed by signal 9"):
+        own.tool("psql", "-c", said, check=False)
+    later.join()
+    processes.await_end(family, 60)
+    own.start()
 
 
 def test_it_destroys_only_what_carries_its_mark(base):
@@ -439,28 +447,26 @@ def test_programs_where_the_account_cant_go_are_copied_once(base):
     assert [entry.name for entry in base.iterdir()] == ["closed"]
 
 
-def test_one_that_died_is_not_restarted_behind_its_owners_back(base):
-    with Cluster() as server:
-        postmaster = psutil.Process(next(iter(server.pids())))
-        family = [postmaster, *postmaster.children()]  # leaves out whoever ends meanwhile
-        postmaster.kill()
-        assert processes.await_end(family, 60) == []  # its children still hold the shared memory
-        for mend in (server.restart, server.stop):
-            with pytest.raises(ServerError, match="was killed by signal 9"):
-                mend()
-        server.start()
-        assert show(server, "port") == "5432"
+def test_one_that_died_is_not_restarted_behind_its_owners_back(own):
+    postmaster = psutil.Process(next(iter(own.pids())))
+    family = [postmaster, *postmaster.children()]  # leaves out whoever ends meanwhile
+    postmaster.kill()
+    assert processes.await_end(family, 60) == []  # its children still hold the shared memory
+    for mend in (own.restart, own.stop):
+        with pytest.raises(ServerError, match="was killed by signal 9"):
+            mend()
+    own.start()
+    assert show(own, "port") == "5432"
 
 
-def test_a_single_user_backend_that_crashes_leaves_no_shared_memory(base):
-    with Cluster() as server:
-        server.stop()
-        look = "COPY (SELECT 1) TO PROGRAM 'cat /proc/$PPID/maps >&2; kill -9 $PPID'\n"
-        done = server.single_user(input=look, capture_output=True)
-        assert done.returncode == -signal.SIGKILL
-        used = shared_memory(done.stderr)
-        assert len(used) > 1 and not left(used)
-        server.start()  # and the files are as good as after any crash
+def test_a_single_user_backend_that_crashes_leaves_no_shared_memory(own):
+    own.stop()
+    look = "COPY (SELECT 1) TO PROGRAM 'cat /proc/$PPID/maps >&2; kill -9 $PPID'\n"
+    done = own.single_user(input=look, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    used = shared_memory(done.stderr)
+    assert len(used) > 1 and not left(used)
+    own.start()  # and the files are as good as after any crash
 
 
 @as_root
