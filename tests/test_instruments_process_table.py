@@ -72,15 +72,15 @@ def test_what_the_ended_used_before_the_window_is_left_out(server):
     assert used.cpu_seconds > -1e-6  # a difference of floats, which may fall short by a rounding
 
 
-def test_a_restart_between_two_readings_is_refused_and_so_is_a_server_that_is_gone():
-    with Cluster() as cluster:
-        before = process_table.usage(cluster)
-        cluster.restart()
-        with pytest.raises(ServerError, match="restarted"):
-            process_table.usage(cluster) - before
-        cluster.stop("immediate")
-        with pytest.raises(ServerError, match="isn't running"):
-            process_table.usage(cluster)
+def test_a_restart_between_two_readings_is_refused_and_so_is_a_server_that_is_gone(server):
+    before = process_table.usage(server)
+    server.restart()
+    with pytest.raises(ServerError, match="restarted"):
+        process_table.usage(server) - before
+    server.stop("immediate")
+    with pytest.raises(ServerError, match="isn't running"):
+        process_table.usage(server)
+    server.start()
 
 
 # -- of one process --
