@@ -437,7 +437,7 @@ def test_a_chapter_with_claims_left_over_is_not_finished(chapter, records):
     assert not (records / "ci" / CHAPTER).exists()
 
 
-def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, records):
+def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter):
     def insert(bed):
         bed.cluster(shared_buffers=16)
         yield {"keys": "random", "index_pages": 1}
@@ -449,12 +449,11 @@ def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, re
     opened.close()
     record = runs.load("ci", CHAPTER)
     told = record.environment["settings"]
-    assert "every throwaway server" in told and record.started <= record.finished
+    assert "every throwaway server" in told
     assert any("shared_buffers = 16" in words for words in told.values())
     assert record.about[CHAPTER]["insert"]["settings"] == "shared_buffers = 16"
-    shown = opened.provenance().frame
-    shown = shown[shown["what"].str.startswith("settings of throwaway server")]
-    assert shown["value"].str.contains("shared_buffers = 16").any()
+    shown = opened.provenance().frame.set_index("what")["value"]
+    assert shown.filter(like="settings of throwaway").str.contains("shared_buffers = 16").any()
 
 
 @pytest.mark.parametrize(("tuples", "reached"), [(20_000, False), (1_000_000, True)])

@@ -145,16 +145,6 @@ def no_alarm_is_left():
 # ---- time limits
 
 
-def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
-    with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
-        tell(guest, "SELECT pg_sleep(36000)")  # nobody waits for its end
-    running = (
-        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
-        " '%pg_sleep(36000)%' AND pid <> pg_backend_pid()"
-    )
-    until(lambda: owner.fetch(running) == (0,))
-
-
 def test_a_tool_is_ended_when_time_is_up(guest):
     with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
         guest.tool("pgbench", "-n", "-T", 36000, "-f", "-", input="SELECT 1;\n")
@@ -247,6 +237,12 @@ def endless(visit):
     tell(visit.server, "SELECT pg_sleep(36000)")
 
 
+HANGING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE state = 'active' AND query LIKE '%pg_sleep(36000)%' AND pid <> pg_backend_pid()
+"""
+
+
 def forbidden(visit):
     """Does what it may not."""
     tell(visit.server, "SELECT * FROM pg_authid")
@@ -272,11 +268,12 @@ def only(monkeypatch):
 def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
     owner, tmp_path, only, monkeypatch
 ):
-    """Nor does what is kept of the card, from which it is drawn again."""
+    """Nor does what is kept of the card, from which it is drawn again; what hung is cancelled."""
     monkeypatch.setenv("PGPASSWORD", SECRET)
     before, kept = everything(owner), tmp_path / "card.jsonl"
     only(finished, endless, forbidden, sections.hot_share)
     out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html", kept)
+    until(lambda: owner.fetch(HANGING) == (0,))
     assert everything(owner) == before and {*tmp_path.iterdir()} == {out, kept}
     pages = out.read_text(), report_card.sample(kept, "")
     assert len({text.count("<section") for text in pages}) == 1
