@@ -8,7 +8,7 @@ import time
 
 import psutil
 import pytest
-from servers import leave, running, until
+from servers import leave, running
 
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
