@@ -2,13 +2,11 @@
 
 import contextlib
 import re
-import select
 import shutil
 import socket
 import struct
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -68,14 +66,13 @@ def socket_of(server: Cluster) -> str:
 
 
 class Relay:
-    """A TCP port of this machine that leads to a cluster's socket, `delay` seconds away each way.
+    """A TCP port of this machine that leads to a cluster's socket.
 
     With `options` False it drops that startup parameter without a word, as poolers do.
     """
 
-    def __init__(self, server: Cluster, delay: float = 0.0, options: bool = True):
-        self.target = socket_of(server)
-        self.delay, self.options = delay, options
+    def __init__(self, server: Cluster, options: bool = True):
+        self.target, self.options = socket_of(server), options
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/postgres"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -94,20 +91,20 @@ class Relay:
                 threading.Thread(target=self._relay, args=[near], daemon=True).start()
 
     def _relay(self, near: socket.socket) -> None:
-        with near, socket.socket(socket.AF_UNIX) as far, contextlib.suppress(OSError):
+        with near, socket.socket(socket.AF_UNIX) as far, contextlib.suppress(OSError, struct.error):
             near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             far.connect(self.target)
             far.sendall(self._started(near))
-            backwards = threading.Thread(target=self._pump, args=[far, near], daemon=True)
+            backwards = threading.Thread(target=_pump, args=[far, near], daemon=True)
             backwards.start()
-            self._pump(near, far)
+            _pump(near, far)
             backwards.join(5)
 
     def _started(self, near: socket.socket) -> bytes:
         """The first packet, refusing encryption: a session's beginning, or a cancellation."""
         while True:
-            length, code = struct.unpack("!II", _exactly(near, 8))
-            rest = _exactly(near, length - 8)
+            length, code = struct.unpack("!II", near.recv(8, socket.MSG_WAITALL))
+            rest = near.recv(length - 8, socket.MSG_WAITALL)
             if code in (80877103, 80877104):  # asks for TLS, for GSSAPI
                 near.sendall(b"N")
                 continue
@@ -117,30 +114,9 @@ class Relay:
                 rest = b"".join(k + b"\0" + v + b"\0" for k, v in pairs if k != b"options") + b"\0"
             return struct.pack("!II", len(rest) + 8, code) + rest
 
-    def _pump(self, here: socket.socket, there: socket.socket) -> None:
-        """Pass on what comes, each piece `delay` seconds late, without holding up what follows."""
-        held: list[tuple[float, bytes]] = []
-        ended = False
-        with contextlib.suppress(OSError):
-            while held or not ended:
-                wait = max(0.0, held[0][0] - time.monotonic()) if held else None
-                if not ended and select.select([here], [], [], wait)[0]:
-                    piece = here.recv(1 << 16)
-                    ended = not piece
-                    if piece:
-                        held.append((time.monotonic() + self.delay, piece))
-                elif ended and wait:
-                    time.sleep(wait)
-                while held and held[0][0] <= time.monotonic():
-                    there.sendall(held.pop(0)[1])
-            there.shutdown(socket.SHUT_WR)
 
-
-def _exactly(near: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        piece = near.recv(size - len(found))
-        if not piece:
-            raise OSError("the other side has left")
-        found += piece
-    return found
+def _pump(here: socket.socket, there: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while piece := here.recv(1 << 16):
+            there.sendall(piece)
+        there.shutdown(socket.SHUT_WR)

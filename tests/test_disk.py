@@ -5,13 +5,13 @@ than the disk can.
 """
 
 import contextlib
-import heapq
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +19,8 @@ from servers import SMALL
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.disk import Disk, library
+from pgrerun.lab.disk import HP_97560, Disk, library
 from pgrerun.lab.instruments import overlap
-from pgrerun.lab.models import closed_network
 from pgrerun.lab.server import Cluster
 
 MS = 1e-3
@@ -75,27 +74,39 @@ def test_drawn_times_are_exponential_and_their_seeds(slow):
     assert np.mean(first > 15 * MS) == pytest.approx(math.exp(-3), abs=0.012)
 
 
-def cycles(slow, customers, processor, seed, number=20_000):
-    """Cycles per second of customers between one processor and the disk, both first come."""
-    rng = np.random.default_rng(seed)
-    free, done, waiting = 0.0, 0, [(0.0, turn, "processor") for turn in range(customers)]
-    while done < number:
-        now, who, station = heapq.heappop(waiting)
-        if station == "processor":
-            free = max(now, free) + rng.exponential(processor)
-            heapq.heappush(waiting, (free, who, "disk"))
-        else:
-            heapq.heappush(waiting, (slow.serve("read", now), who, "processor"))
-            done += 1
-    return done / now
+def expected(heads, place, size, before, start):
+    """Seek, rotation and transfer of one request, and the cylinder it leaves the heads on."""
+    cylinder = place // (heads.tracks * heads.track_bytes)
+    distance = abs(cylinder - before)
+    if distance > heads.near_most:
+        seek = heads.far_base + heads.far_each * distance
+    else:
+        seek = heads.near_base + heads.near_root * math.sqrt(distance) if distance else 0.0
+    angle = place % heads.track_bytes / heads.track_bytes
+    turned = (start + seek) / heads.revolution % 1
+    wait = (angle - turned) % 1 * heads.revolution
+    return seek + wait + size / heads.track_bytes * heads.revolution, cylinder
 
 
-@pytest.mark.parametrize("customers", [1, 2, 5])
-def test_a_closed_network_of_it_and_a_processor_does_what_queueing_theory_says(slow, customers):
-    slow.set(Disk(read=4 * MS, drawn=True, seed=3))
-    solution = closed_network.solve({"processor": 6 * MS, "disk": 4 * MS}, customers)
-    found = cycles(slow, customers, 6 * MS, seed=5)
-    assert found == pytest.approx(solution.throughput, rel=0.03)
+def test_heads_seek_the_cylinder_and_wait_for_the_place_to_come_round(slow):
+    slow.set(Disk(read=2.2 * MS, heads=HP_97560))
+    megabyte, now, at = 1 << 20, 0.0, 0
+    for place in range(700):  # a file's megabytes lie where they were first asked for: in a row
+        now = slow.serve("read", now, file=7, offset=place * megabyte)
+        at = place * megabyte // (HP_97560.tracks * HP_97560.track_bytes)
+    for place in (0, 8192, 699 * megabyte, 698 * megabyte + 5000, 3 * megabyte, 3 * megabyte):
+        taken, at = expected(HP_97560, place, 8192, at, now + 2.2 * MS)
+        done = slow.serve("read", now, file=7, offset=place, size=8192)
+        assert done - now == pytest.approx(2.2 * MS + taken, abs=2e-6)
+        now = done + 1 * MS
+
+
+def test_another_file_lies_elsewhere(slow):
+    slow.set(Disk(read=0.0, heads=HP_97560))
+    first = slow.serve("read", 0.0, file=1)
+    again = slow.serve("read", first + 1 * MS, file=1)
+    assert again - first == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
+    assert slow.serve("read", again, file=2) - again > HP_97560.near_base
 
 
 # ---- what programs meet
@@ -196,7 +207,7 @@ def test_two_programs_wait_for_each_other(slow, page_file):
     environment = os.environ | slow.environment(page_file.parent)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     # both are told to read when both are there, and one's read lasts until the other's has begun
-    with attached(slow).serving(Disk(read=2000 * MS)) as stretch, contextlib.ExitStack() as stack:
+    with attached(slow).serving(Disk(read=1000 * MS)) as stretch, contextlib.ExitStack() as stack:
         open_one = lambda: stack.enter_context(subprocess.Popen(command, env=environment, **pipes))
         both = [open_one() for _ in range(2)]
         assert [program.stdout.readline() for program in both] == [b"\n", b"\n"]
@@ -204,7 +215,7 @@ def test_two_programs_wait_for_each_other(slow, page_file):
         for program in both:
             program.stdin.close()
         assert [program.wait() for program in both] == [0, 0]
-        assert time.monotonic() - began >= 4
+        assert time.monotonic() - began >= 2
     reads = stretch.counts().reads
     assert reads.requests == 2 and reads.queued > 0
 
@@ -325,6 +336,15 @@ def test_a_server_that_crashed_on_it_recovers_on_it(on_disk):
         connection.execute("CREATE TABLE recovered (id int)")
         connection.execute("DROP TABLE recovered")
     assert stretch.counts().flushes.requests > 0
+
+
+def test_a_running_server_is_put_on_it_for_a_while(base):
+    with Cluster(settings=SMALL) as server:
+        with disk.slowed(Disk(flush=1 * MS), server) as stretch, server.connect() as connection:
+            connection.execute("CREATE TABLE flushed (id int)")
+        assert stretch.counts().flushes.requests > 0 and server.disk is None
+        environment = Path(f"/proc/{next(iter(server.pids()))}/environ").read_bytes()
+        assert b"PGRERUN_DISK" not in environment
 
 
 def test_requests_that_would_pass_it_by_are_refused(slow):

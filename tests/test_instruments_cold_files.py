@@ -92,12 +92,3 @@ def test_files_in_memory_are_not_forgotten(small_disk):
     small_disk("4m")
     with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
         cold_files.require_forgettable()
-
-
-def test_a_forgotten_file_is_fetched_again_and_a_warm_one_is_not(forgettable):
-    with cold_files.scratch(1) as path:
-        path.read_bytes()
-        assert cold_files.read(path, [0], 4096, warm=True).wall > 0
-        assert fetched_by(path.read_bytes) == 0
-        cold_files.forget(path)
-        assert fetched_by(path.read_bytes) > 0

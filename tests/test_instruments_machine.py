@@ -1,6 +1,5 @@
 """The machine, the clock and the profilers; times are never compared with a constant."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,15 +8,17 @@ import time
 
 import psutil
 import pytest
-from servers import leave, running, until
+from servers import leave, running
 
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
 from pgrerun.lab.server import Cluster, installed, processes
 from pgrerun.lab.server.processes import children
 
-SPENT = 3  # seconds of processor time
+SPENT = 1  # second of processor time
 SPINNING = [sys.executable, "-c", f"import time\nwhile time.process_time() < {SPENT}: pass"]
+# a reading of the machine's clocks that says nothing
+NOTHING = psutil.cpu_times()._replace(**dict.fromkeys(psutil.cpu_times()._fields, 0.0))
 
 
 @pytest.fixture(scope="module")
@@ -29,36 +30,18 @@ def server():
         yield cluster
 
 
-def test_a_stopwatch_is_read_after_its_block():
-    with clock.stopwatch() as watch:
-        with pytest.raises(ValueError, match="still running"):
-            _ = watch.seconds
-        time.sleep(0.02)
-    assert watch.seconds >= 0.02
-    assert clock.cost(100) > 0
-
-
 def test_what_is_too_short_is_repeated_and_runs_once_at_least():
     assert clock.repeated(lambda: 0.5, 0) == [0.5]
     assert clock.repeated(lambda: 0.5, 1.2) == [0.5] * 3
 
 
-def test_the_description_is_json_and_knows_the_filesystem(server):
-    about = json.loads(json.dumps(machine.describe(server.scratch)))
-    assert about["memory_bytes"] > 0 and about["cpus_usable"] >= 1
-    assert about["filesystem"]["type"] and about["fdatasync_8k_seconds"] > 0
-    assert machine.fdatasync("/nowhere/at/all") is None
-
-
 def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
-    """What the whole machine did is made up, since other people decide it: it worked for six
-    seconds of eight.
+    """What the whole machine did is made up, since other people decide it: it worked for two
+    seconds of four.
     """
-    nothing = psutil.cpu_times()
-    nothing = nothing._replace(**dict.fromkeys(nothing._fields, 0.0))
 
     def others(work):
-        readings = iter([nothing, nothing._replace(user=6.0, idle=2.0)])
+        readings = iter([NOTHING, NOTHING._replace(user=2.0, idle=2.0)])
         monkeypatch.setattr(machine.psutil, "cpu_times", lambda: next(readings))
         with machine.other_load() as load:
             work()
@@ -78,10 +61,10 @@ def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
         os.close(read)
 
     def queries():
-        pgbench.run(server, "SELECT sum(i) FROM generate_series(1, 1000000) i;", transactions=20)
+        pgbench.run(server, "SELECT sum(i) FROM generate_series(1, 1000000) i;", transactions=5)
 
     idle, ours = others(lambda: None), others(own_child)
-    assert 0 <= ours <= (6 - SPENT) / 8 + 0.01 < others(orphan) <= idle <= 6 / 8
+    assert 0 <= ours <= (2 - SPENT) / 4 + 0.01 < others(orphan) <= idle <= 2 / 4
     assert others(queries) < idle
 
 
@@ -104,12 +87,10 @@ def test_the_time_of_a_child_that_ends_while_it_is_read_is_not_lost(monkeypatch)
 
 def test_what_the_kernel_does_itself_is_nobodys(monkeypatch):
     """As it flushes what a server wrote: in interrupts, and in threads, one of which ends."""
-    nothing = psutil.cpu_times()
-    nothing = nothing._replace(**dict.fromkeys(nothing._fields, 0.0))
 
     def others(after):
-        worked = nothing._replace(user=4.0, system=3.0, idle=2.0, softirq=1.0)
-        times, threads = iter([nothing, worked]), iter([{3: 50.0, 4: 1.0}, after])
+        worked = NOTHING._replace(user=4.0, system=3.0, idle=2.0, softirq=1.0)
+        times, threads = iter([NOTHING, worked]), iter([{3: 50.0, 4: 1.0}, after])
         monkeypatch.setattr(machine.psutil, "cpu_times", lambda: next(times))
         monkeypatch.setattr(machine, "kernel_threads", lambda: next(threads))
         with machine.other_load() as load:
@@ -141,23 +122,6 @@ def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):
             before, found, after = known(), set(machine.descendants(os.getpid())), known()
         started[0].kill()
     assert found == before and started[0].pid in found and len(found) > 4
-
-
-def test_seconds_of_a_process_are_those_that_psutil_reads():
-    subprocess.run([sys.executable, "-c", "sum(range(10 ** 6))"], check=True)  # reaped
-    before, spent, after = (
-        one()
-        for one in (
-            lambda: psutil.Process().cpu_times(),
-            lambda: machine.cpu_seconds(os.getpid()),
-            lambda: psutil.Process().cpu_times(),
-        )
-    )
-    ticks = [
-        round(seconds * os.sysconf("SC_CLK_TCK"))
-        for seconds in (sum(before[:4]), spent, sum(after[:4]))
-    ]
-    assert 0 < ticks[0] <= ticks[1] <= ticks[2]
 
 
 @pytest.fixture
@@ -210,22 +174,6 @@ def test_a_stripped_program_cant_be_profiled(counted):
 
 
 @pytest.mark.usefixtures("sampling")
-def test_samples_find_the_busy_backend(server):
-    with server.connect() as conn:
-        pid = conn.info.backend_pid
-        endless = "SELECT sum(g) FROM (SELECT generate_series(1, 2000000000)) AS endless (g)"
-        with running(server, "psql", "-c", endless) as busy:
-            busiest = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> %s"
-            until(lambda: conn.execute(busiest, [pid]).fetchone(), lambda: not busy.done())
-            backends = list(conn.execute(busiest, [pid]).fetchone())
-            frame = perf.sample(backends, 1)
-            conn.execute("SELECT pg_terminate_backend(%s)", backends)
-    assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 0
-    assert set(frame["comm"]) == {"postgres"}
-    assert frame["symbol"].str.contains("generate_series|int|Exec|Agg", regex=True).any()
-
-
-@pytest.mark.usefixtures("sampling")
 def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
 
@@ -259,25 +207,6 @@ def test_sampling_leaves_nothing_in_the_users_home(server, tmp_path, monkeypatch
     with running(server, "psql", "-c", "SELECT pg_sleep(1)"):
         assert perf.sample(server.pids(), 0.2).columns.tolist() == perf.COLUMNS
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("sampling")
-def test_processes_that_are_gone_cant_be_sampled():
-    with pytest.raises(ServerError):
-        perf.sample([2**22 + 12345], 0.1)
-
-
-def test_children_are_counted_the_same_as_by_the_process_table():
-    started = [subprocess.Popen(["sleep", "30"]) for _ in range(3)]
-    try:
-        assert sorted(children(os.getpid())) == sorted(
-            one.pid for one in psutil.Process().children()
-        )
-        assert children(started[0].pid) == []
-    finally:
-        for one in started:
-            one.kill()
-            one.wait()
 
 
 def test_a_child_that_ends_during_a_reading_hides_no_other(monkeypatch):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import threading
 import time
 from pathlib import Path
 
@@ -17,28 +16,6 @@ from pgrerun.lab.instruments import cachelines, off_cpu, pgbench, sessions, swit
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 
 
-@contextlib.contextmanager
-def standing_in(cluster, statement, event):
-    """A session of ours that runs `statement` and is seen to wait for `event`; ended afterwards."""
-    with cluster.connect() as session, cluster.connect() as other:
-        pid = session.info.backend_pid
-        runs = threading.Thread(target=_until_cancelled, args=(session, statement))
-        runs.start()
-        asked = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-        until(lambda: other.execute(asked, [pid]).fetchone() == (event,))
-        try:
-            yield
-        finally:
-            while runs.is_alive():  # a cancellation that comes too early is lost
-                other.execute("SELECT pg_cancel_backend(%s)", [pid])
-                runs.join(0.1)
-
-
-def _until_cancelled(session, statement):
-    with contextlib.suppress(psycopg.errors.QueryCanceled):
-        session.execute(statement)
-
-
 def test_a_session_repeats_its_commands_until_the_block_ends(cluster):
     look = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND query = 'SELECT 1 AS again'"
     with cluster.connect() as connection:
@@ -51,17 +28,17 @@ def test_a_session_repeats_its_commands_until_the_block_ends(cluster):
 
 
 def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
-    waits = ["SELECT pg_advisory_lock(7)"] * 3 + ["SELECT pg_sleep(3600)"]
     with cluster.connect() as holder, contextlib.ExitStack() as opened:
         holder.execute("SELECT pg_advisory_lock(7)")
-        for wait, event in zip(waits, ["advisory"] * 3 + ["PgSleep"], strict=True):
-            opened.enter_context(standing_in(cluster, wait, event))
+        for _ in range(3):
+            opened.enter_context(sessions.waiting(cluster, "SELECT pg_advisory_xact_lock(7)"))
         looker = opened.enter_context(cluster.connect())
         looker.execute("SET application_name = 'not ours'")  # it is in no sample
         with off_cpu.sample_wait_events(cluster) as found:
             until(lambda: _sampled(looker))
+        holder.execute("SELECT pg_advisory_unlock(7)")
     counted = found.require_frame().set_index(["type", "event"])["backends"].to_dict()
-    assert counted == {("Lock", "advisory"): 3, ("Timeout", "PgSleep"): 1}
+    assert counted == {("Lock", "advisory"): 3}
 
 
 def _sampled(looker):
@@ -98,12 +75,6 @@ def test_a_load_that_never_had_so_many_clients_has_no_switches(cluster):
     with off_cpu.count_context_switches(cluster, 3) as found:
         pgbench.run(cluster, "SELECT 1;", clients=1, transactions=1)
     assert found.per_transaction(1) == {}
-
-
-def test_switches_need_a_server_whose_processes_can_be_seen(monkeypatch, cluster):
-    monkeypatch.setattr(type(cluster), "missing", lambda server, capability: "hidden")
-    with pytest.raises(CannotMeasure, match="hidden"), off_cpu.count_context_switches(cluster, 1):
-        pass
 
 
 @pytest.mark.parametrize(("start", "chains"), [(13.0, [("epoll_wait",)]), (14.0, [])])
@@ -149,13 +120,6 @@ def test_one_processor_is_not_enough(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(CannotMeasure, match="a processor each"):
         cachelines.false_sharing_cost(8)
-
-
-def test_a_round_trip_is_divided_into_its_parts():
-    found = switch_costs.ipc_costs(rounds=50)
-    assert set(found) == set(switch_costs.COSTS)
-    # a message takes a write, a read and the switch to whoever reads
-    assert found["message"] == pytest.approx(found["switch"] + 2 * found["call"])
 
 
 def test_a_system_that_keeps_no_process_on_a_processor_is_told(monkeypatch):

@@ -46,16 +46,6 @@ def test_an_update_dirties_the_heap_page_alone_if_hot(server):
     assert found.loc[found["dirty"], "kind"].tolist() == ["heap"]
 
 
-def test_a_fresh_backend_reads_catalogs(server):
-    found = pages.touched(server, ["SELECT balance FROM account WHERE id = 1"], warm=False)
-    assert {"catalog heap", "catalog btree leaf"} <= set(found["kind"])
-
-
-def test_forks_are_told_apart(server):
-    found = pages.touched(server, ["SELECT count(avail) FROM pg_freespace('account')"])
-    assert "fsm" in set(found.loc[found["relation"] == "account", "kind"])
-
-
 def test_a_pool_too_small_is_no_answer():
     small = Cluster(settings={"shared_buffers": "128kB", "max_connections": 10})
     with small, pytest.raises(ServerError, match="larger shared_buffers"):

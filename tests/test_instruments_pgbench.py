@@ -1,15 +1,10 @@
 """pgbench: its report is read completely, and a broken run gives no number."""
 
-import threading
-from types import SimpleNamespace
-from unittest.mock import Mock
-
 import pytest
 from servers import tell
 
 from pgrerun.errors import ParameterError, ServerError
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import Cluster
 
 SCRIPT = "\\set id random(1, 1000)\nINSERT INTO drawn VALUES (:id, :mark);\n"
 
@@ -38,13 +33,6 @@ def test_transactions_variables_and_seed(server):
         runs.append(drawn(server))
     assert runs[0] == runs[1] != runs[2]
     assert {mark for _, mark in runs[0]} == {7}
-
-
-def test_pgbench_is_asked_for_its_options_once_per_server():
-    help_ = SimpleNamespace(stdout="  --exit-on-abort  exit when any client is aborted")
-    for server in (Mock(**{"tool.return_value": help_}) for _ in range(2)):
-        known = [pgbench.knows(server, option) for option in ("--exit-on-abort", "--colour")]
-        assert known == [True, False] and server.tool.call_count == 1
 
 
 def test_a_log_has_every_transaction_of_every_thread(server):
@@ -105,12 +93,3 @@ def test_serialization_failures_are_counted(server):
     result = pgbench.run(server, script, clients=4, jobs=2, transactions=50, log=True)
     assert (result.failed, result.transactions) == (50, 150)
     assert (result.log["outcome"] == "failed").sum() == result.failed
-
-
-def test_a_server_that_dies_gives_no_number():
-    with Cluster() as cluster:
-        timer = threading.Timer(1.0, cluster.crash)
-        timer.start()
-        with pytest.raises(ServerError):
-            pgbench.run(cluster, "SELECT pg_sleep(0.01);", seconds=600)
-        timer.join()

@@ -3,9 +3,7 @@
 import os
 import signal
 import threading
-import time
 
-import pandas as pd
 import psutil
 import pytest
 from servers import leave, until
@@ -74,22 +72,15 @@ def test_what_the_ended_used_before_the_window_is_left_out(server):
     assert used.cpu_seconds > -1e-6  # a difference of floats, which may fall short by a rounding
 
 
-def test_a_restart_between_two_readings_is_refused_and_so_is_a_server_that_is_gone():
-    with Cluster() as cluster:
-        before = process_table.usage(cluster)
-        cluster.restart()
-        with pytest.raises(ServerError, match="restarted"):
-            process_table.usage(cluster) - before
-        cluster.stop("immediate")
-        with pytest.raises(ServerError, match="isn't running"):
-            process_table.usage(cluster)
-
-
-def test_the_kernels_share_is_that_of_one_role():
-    rows = [("postmaster", 9.0, 9.0), ("client backend", 1.0, 0.5), ("client backend", 0.5, 0.0)]
-    used = process_table.Usage(pd.DataFrame(rows, columns=["role", "cpu_user", "cpu_system"]))
-    shares = [used.kernel_share(role) for role in ("client backend", "checkpointer")]
-    assert shares == pytest.approx([0.25, 0])
+def test_a_restart_between_two_readings_is_refused_and_so_is_a_server_that_is_gone(server):
+    before = process_table.usage(server)
+    server.restart()
+    with pytest.raises(ServerError, match="restarted"):
+        process_table.usage(server) - before
+    server.stop("immediate")
+    with pytest.raises(ServerError, match="isn't running"):
+        process_table.usage(server)
+    server.start()
 
 
 # -- of one process --
@@ -152,10 +143,3 @@ def test_a_threads_reads_are_counted_each():
         return process_table.count_calls(process_table.THREAD) - before
 
     assert calls_of(25) - calls_of(0) == 25  # looking is a call or two itself
-
-
-def test_whoever_sleeps_gives_up_the_processor():
-    switches = lambda: process_table.count_switches(process_table.THREAD)
-    before = process_table.count_own_sleeps(), switches()
-    time.sleep(0.001)
-    assert process_table.count_own_sleeps() > before[0] and switches() > before[1]

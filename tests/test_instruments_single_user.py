@@ -1,7 +1,6 @@
 """A single-user backend: its answers, and errors that its exit status doesn't tell."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -43,27 +42,20 @@ def test_a_backend_that_does_not_start_is_told(stopped):
         settings.write_text(kept)
 
 
-def test_a_copy_has_its_own_pages(tmp_path, monkeypatch):
+def test_a_copy_has_its_own_pages(stopped, tmp_path, monkeypatch):
     (tmp_path / "cp").write_text("#!/bin/sh\nexit 1\n")  # another one in the caller's path
     (tmp_path / "cp").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with Cluster() as cluster:
-        with cluster.connect() as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-        with single_user.stopped(cluster), single_user.copied(cluster) as own:
-            assert own.data_directory != cluster.data_directory
-            shared = {
-                path.parent.relative_to(own.data_directory)
-                for path in own.data_directory.rglob("*")
-                if path.is_file() and path.stat().st_nlink > 1
-            }
-            assert shared == {Path("base", name) for name in single_user.TEMPLATES}
-            asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
-            assert 'data_checksums = "on"' in asked.stdout
-            assert {path.stat().st_uid for path in own.data_directory.rglob("*")} == {
-                cluster.data_directory.stat().st_uid
-            }
-            (own.data_directory / "PG_VERSION").unlink()
-        with cluster.connect() as connection:
-            assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
-        assert not own.data_directory.exists()
+    single_user.run(stopped, ["CREATE TABLE copied AS SELECT 1 AS one"])
+    with single_user.copied(stopped) as own:
+        assert own.data_directory != stopped.data_directory
+        files = [path for path in own.data_directory.rglob("*") if path.is_file()]
+        shared = {path.parent for path in files if path.stat().st_nlink > 1}
+        assert shared == {own.data_directory / "base" / name for name in single_user.TEMPLATES}
+        asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
+        assert 'data_checksums = "on"' in asked.stdout
+        owner = stopped.data_directory.stat().st_uid
+        assert {path.stat().st_uid for path in own.data_directory.rglob("*")} == {owner}
+        (own.data_directory / "PG_VERSION").unlink()
+    assert 'one = "1"' in single_user.run(stopped, ["SELECT one FROM copied"])
+    assert not own.data_directory.exists()

@@ -7,30 +7,10 @@ from pgrerun.lab.instruments import wire
 from pgrerun.lab.server import open_server
 
 
-def messages(sent: bytes) -> list[tuple[bytes, bytes]]:
-    """Kind and body of each message, cut by the length that it says of itself."""
-    found = []
-    while sent:
-        end = 1 + int.from_bytes(sent[1:5], "big")
-        found.append((sent[:1], sent[5:end]))
-        sent = sent[end:]
-    return found
-
-
 @pytest.fixture(scope="module")
 def line(cluster):
     with wire.Line(cluster) as line:
         yield line
-
-
-def test_simple_commands_are_queries_each_by_itself():
-    assert messages(wire.simple("SELECT 1", 2)) == [(b"Q", b"SELECT 1\0")] * 2
-
-
-def test_pipelined_commands_end_with_one_sync():
-    sent = messages(wire.pipelined("SELECT 1", 2))
-    assert [kind for kind, _ in sent] == [b"P", b"B", b"E", b"P", b"B", b"E", b"S"]
-    assert sent[0] == (b"P", b"\0SELECT 1\0\0\0")  # no name, no types of parameters
 
 
 def test_a_command_takes_a_message_there_and_one_back(line):

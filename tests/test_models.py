@@ -72,8 +72,3 @@ def test_variability_is_found_again():
     assert workstation.calibrate_variability(0.57, made.processor, seed=9) == pytest.approx(
         0.7, abs=0.08
     )
-
-
-def test_a_share_that_no_variability_gives_is_refused():
-    with pytest.raises(ValueError):
-        workstation.calibrate_variability(0.57, 0.3)

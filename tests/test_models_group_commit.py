@@ -35,8 +35,3 @@ def test_the_slower_the_flush_the_less_the_queue_matters():
             commit(TOGETHER, 250, **given).throughput / commit(QUEUE, 250, **given).throughput
         )
     assert gains[0] > 2 * gains[1]
-
-
-def test_another_way_is_refused():
-    with pytest.raises(ValueError, match="'never'"):
-        commit("never", 1, **COSTS)

@@ -59,14 +59,6 @@ def test_vacuum_gives_room_back_and_remembers_it():
     assert heap.pages == 3 and sum(heap.live) == 2 * LOADED
 
 
-def test_no_more_line_pointers_than_a_page_may_have():
-    heap = Heap(10, width=24, fillfactor=100)
-    heap.dead[0] = MAX_LINE_POINTERS - 11
-    assert heap.has_room(0)
-    heap.dead[0] += 1
-    assert not heap.has_room(0)
-
-
 def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
     tuples = 3 * 366 + 72
     index = Index(tuples)
@@ -107,14 +99,6 @@ def test_growth_is_given_before_each_vacuum_and_vacuum_bounds_it():
     assert vacuumed[-1].heap < alone[-1].heap
     for sizes in ([size.heap for size in alone], [size.index for size in vacuumed]):
         assert sizes == sorted(sizes), "no relation shrinks"
-
-
-def test_nothing_pruned_grows_faster_and_the_seed_decides_the_draws():
-    steps = [Step(1000)] * 4
-    pruned = list(grow(2000, steps, **LAYOUT))
-    kept = list(grow(2000, steps, **LAYOUT | {"pruning": False}))
-    assert kept[-1].heap > pruned[-1].heap and kept[-1].index > pruned[-1].index
-    assert pruned == list(grow(2000, steps, **LAYOUT))
 
 
 @pytest.mark.parametrize("tuples", [300, 1000, 3000])

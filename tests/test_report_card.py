@@ -9,7 +9,6 @@ import signal
 import time
 from types import SimpleNamespace
 
-import pandas as pd
 import psutil
 import psycopg
 import pytest
@@ -25,7 +24,7 @@ from pgrerun.page.narrate import Sentence
 from pgrerun.record.database import NotMeasured
 from pgrerun.record.evidence import NoRows
 from pgrerun.record.statistics import TooFew
-from pgrerun.report_card import catalogs, page, sections, visit
+from pgrerun.report_card import page, sections, visit
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import Section
 
@@ -114,36 +113,12 @@ def everything(owner: Cluster) -> list:
 # ---- what the server has counted
 
 
-def test_heap_only_updates_are_told_by_table(guest):
-    found = catalogs.updates(guest, "theirs").set_index("table")
-    columns = ["updates", "hot", "moved", "indices", "fillfactor"]
-    assert found.loc["roomy", columns].tolist() == [8, 8, 0, 1, 50]
-    assert found.loc["counted", columns[:4]].tolist() == [8, 0, 0, 2]
-    assert found.loc["full_pages", columns[:3]].tolist() == [4, 0, 4]
-    assert found.index[0] == "counted" and found.loc["roomy", "share"] == 1
-
-
-def test_an_index_only_scan_that_goes_to_the_heap_is_told_from_one_that_doesnt(guest):
-    found = catalogs.scanned(guest, "theirs").set_index("table")
-    assert found.loc["seen", ["entries", "fetched", "visible"]].tolist() == [100, 0, 1]
-    assert found.loc["unseen", ["entries", "fetched", "visible"]].tolist() == [100, 100, 0]
-    assert str(found.loc["seen", "vacuumed"]) > "2000" and pd.isna(found.loc["unseen", "vacuumed"])
+HOT = ("Of 20 updates of 3 tables", "40 %", "`counted`'s, 8 of its 8.", "33.3 % found no room")
+INDEX_ONLY = ("200 entries of these indexes, and fetched 100 rows", "`unseen`, of which 0 % are")
 
 
 @pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        (
-            sections.hot_share,
-            [
-                "Of 20 updates of 3 tables",
-                "40 %",
-                "`counted`'s, 8 of its 8.",
-                "33.3 % found no room",
-            ],
-        ),
-        (sections.index_only, ["`unseen`, of which 0 % are marked; it was never vacuumed"]),
-    ],
+    ("section", "words"), [(sections.hot_share, HOT), (sections.index_only, INDEX_ONLY)]
 )
 def test_the_sentences_name_what_keeps_a_server_from_the_better_way(guest, section, words):
     told = _told(section, guest)
@@ -169,16 +144,6 @@ def no_alarm_is_left():
 
 
 # ---- time limits
-
-
-def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
-    with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
-        tell(guest, "SELECT pg_sleep(36000)")  # nobody waits for its end
-    running = (
-        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
-        " '%pg_sleep(36000)%' AND pid <> pg_backend_pid()"
-    )
-    until(lambda: owner.fetch(running) == (0,))
 
 
 def test_a_tool_is_ended_when_time_is_up(guest):
@@ -273,6 +238,12 @@ def endless(visit):
     tell(visit.server, "SELECT pg_sleep(36000)")
 
 
+HANGING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE state = 'active' AND query LIKE '%pg_sleep(36000)%' AND pid <> pg_backend_pid()
+"""
+
+
 def forbidden(visit):
     """Does what it may not."""
     tell(visit.server, "SELECT * FROM pg_authid")
@@ -298,11 +269,12 @@ def only(monkeypatch):
 def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
     owner, tmp_path, only, monkeypatch
 ):
-    """Nor does what is kept of the card, from which it is drawn again."""
+    """Nor does what is kept of the card, from which it is drawn again; what hung is cancelled."""
     monkeypatch.setenv("PGPASSWORD", SECRET)
     before, kept = everything(owner), tmp_path / "card.jsonl"
     only(finished, endless, forbidden, sections.hot_share)
     out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html", kept)
+    until(lambda: owner.fetch(HANGING) == (0,))
     assert everything(owner) == before and {*tmp_path.iterdir()} == {out, kept}
     pages = out.read_text(), report_card.sample(kept, "")
     assert len({text.count("<section") for text in pages}) == 1
@@ -393,9 +365,9 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     """
     small = {
         "optimizer": {"points": 5, "tuples": 10_000, "pairs": 5},
-        "tp1": {"scale": 1, "counted": 10, "pairs": 5},
-        "scalability": {"scale": 1, "profile": "laptop", "most_clients": 16, "commit_clients": 16}
-        | {"seconds": 0.1, "idle_seconds": 5, "pairs": 5},
+        "tp1": {"scale": 1, "counted": 5, "pairs": 5},
+        "scalability": {"scale": 1, "profile": "laptop", "most_clients": 16, "commit_clients": 8}
+        | {"seconds": 0.05, "idle_seconds": 5, "pairs": 5},
     }
     monkeypatch.setattr(visit, "PARAMETERS", small)
     monkeypatch.setattr(idle, "SETTLE", 0.2)
@@ -430,16 +402,18 @@ def _is_drawn_again(text, kept, folder):
     assert "user guest" in where[0] and "user guest" not in where[1]
 
 
-def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
-    def refuse(*words, **more):
-        raise AssertionError("connected")
-
-    monkeypatch.setattr(psycopg, "connect", refuse)
+def test_the_steps_are_told_without_a_connection(monkeypatch):
+    monkeypatch.setattr(psycopg, "connect", lambda *words, **more: pytest.fail("connected"))
     where, rows = report_card.steps("postgresql://me@db.example/bench", 5)
-    assert "db.example" in where and len(rows) == len(sections.SECTIONS) >= 7
+    assert "db.example" in where and len(rows) == len(sections.SECTIONS)
     assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
+<<<<<<< HEAD
     assert all(len(row["what it does"]) > 40 and row["what it touches"] for row in rows)
     assert 240 < sum(one.limit for one in report_card.planned(5)) <= 300
+=======
+    assert all(row["what it does"] and row["what it touches"] for row in rows)
+    assert 240 < sum(report_card.limits(5).values()) <= 300
+>>>>>>> td
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         report_card.steps(f"postgresql://me:{SECRET}@db.example/bench", 5)
 

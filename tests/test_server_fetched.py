@@ -23,7 +23,7 @@ import pytest
 from servers import until
 
 from pgrerun.errors import FetchError, ParameterError
-from pgrerun.lab.server import Cluster, bundled, fetched, packages, private
+from pgrerun.lab.server import bundled, fetched, packages, private
 from pgrerun.lab.server.binaries import SERVER_PROGRAMS
 from pgrerun.lab.server.fetched import chosen
 from pgrerun.lab.server.processes import await_end
@@ -127,19 +127,13 @@ def refusal(release: fetched.Release) -> str:
     return str(told.value)
 
 
-def test_the_table_is_of_archives_that_are_told_apart_and_says_what_was_not_tested():
+def test_the_table_is_of_archives_that_are_told_apart():
     with fetched.TABLE.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    tried = [row["release"] for row in rows if row["platform"] == "linux-x86_64"]
-    assert tried == ["9.3", "9.5", "9.6", *map(str, range(10, 19))]
     assert len({(row["release"], row["platform"]) for row in rows}) == len(rows)
     for row in rows:
         assert re.fullmatch("[0-9a-f]{64}", row["sha256"]) and row["client"] in packages.PROGRAMS
-        assert row["version"].startswith(row["release"]) and int(row["size"]) > 1e6
         assert bool(row["within"]) == (row["client"] == "Maven")
-        assert (row["tested"] == "yes") == (
-            row["platform"] not in ("linux-aarch64", "darwin-arm64")
-        )
 
 
 def test_a_release_is_fetched_started_used_and_removed(offer, release_files, tmp_path, caches):
@@ -271,7 +265,7 @@ def test_a_place_that_may_not_be_written_is_named(offer, tmp_path, monkeypatch):
 
 def test_a_fetch_that_is_killed_leaves_nothing(offer, client, caches):
     release = offer(b"")
-    client("echo > started; exec sleep 30")
+    client("echo > started; exec sleep 3600")
     command = (
         "from pgrerun.lab.server import fetched; import pathlib;"
         f"fetched.TABLE = pathlib.Path({str(fetched.TABLE)!r}); fetched.fetch(fetched.table()[0])"
@@ -333,20 +327,3 @@ def test_a_release_that_is_not_here_stops_a_chapter_before_it_starts(call, offer
     offer(b"", platform="plan9-mips")
     status, said, _ = call("releases")
     assert status == 0 and "No release is known" in said and "releases add NAME FOLDER" in said
-
-
-def test_names_are_of_releases_and_paths_of_folders():
-    assert fetched.is_named("9.6") and not fetched.is_named("./13") and not fetched.is_named("")
-    with pytest.raises(ParameterError, match="13.23"):
-        fetched.find(["13.23"])
-    assert chosen("") == bundled()
-
-
-def test_fetched_releases_run(caches, monkeypatch):
-    """What was really fetched for the user of this machine runs as it says."""
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    if not fetched.here():
-        pytest.skip("no release was fetched (`pgrerun releases fetch`)")
-    release = fetched.here()[0]
-    with Cluster(release.programs) as server:
-        assert server.version_text == release.version

@@ -73,13 +73,6 @@ def test_loads_and_files_are_told(cluster, tmp_path):
     }
 
 
-def test_statements_of_one_kind_are_one():
-    texts = [("SELECT 1", 2), ("DO $$ FOR i IN 1..100", 1), ("SELECT  22", 3)]
-    texts += [("DO $$ FOR i IN 101..2000", 4), ("SELECT a1", 1), ("SELECT a2", 1)]
-    found = [("SELECT 1", 5), ("DO $$ FOR i IN 1..100", 5), ("SELECT a1", 1), ("SELECT a2", 1)]
-    assert statement_log.count_distinct(texts) == found
-
-
 def test_also_what_is_not_kept_is_counted(cluster, monkeypatch):
     monkeypatch.setattr(statement_log, "MOST", 2)
     with cluster.connect() as connection, statement_log.record() as account:

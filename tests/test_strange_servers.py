@@ -335,7 +335,7 @@ def with_tls():
 
 
 @pytest.fixture(scope="module")
-def offering():
+def offered():
     """A server that offers TLS over TCP, its URL and password."""
     with Cluster(with_tls(), settings=SMALL) as server:
         folder, who = server.data_directory, private.account()
@@ -352,22 +352,34 @@ def offering():
             yield server, f"postgresql://postgres@127.0.0.1:{face.port}/postgres", face.secret
 
 
+@pytest.fixture
+def offering(offered, monkeypatch):
+    """That server and its URL; the password is in the environment."""
+    server, url, secret = offered
+    monkeypatch.setenv("PGPASSWORD", secret)
+    return server, url
+
+
 ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
 
-def test_what_is_offered_encrypted_is_so_on_every_session(offering, monkeypatch):
-    server, url, secret = offering
-    monkeypatch.setenv("PGPASSWORD", secret)
-    with untouched(server), open_server(url) as guest:
-        assert guest.seen.remarks["sessions"] == "encrypted by TLS"
-        assert guest.fetch(ENCRYPTED) == (True,)
-        assert guest.tool("psql", "-Atc", ENCRYPTED).stdout == "t\n"
+@pytest.mark.parametrize(
+    ("mode", "told", "shown"),
+    [("", "encrypted by TLS", "t"), ("?sslmode=disable", "in clear", "f")],
+)
+def test_what_is_offered_encrypted_is_so_on_every_session_unless_the_reader_wants_none(
+    offering, mode, told, shown
+):
+    server, url = offering
+    with untouched(server), open_server(f"{url}{mode}") as guest:
+        assert guest.seen.remarks["sessions"] == told
+        assert guest.tool("psql", "-Atc", ENCRYPTED).stdout == f"{shown}\n"
+        assert guest.fetch(ENCRYPTED) == (shown == "t",)
         assert pgbench.run(guest, f"{ENCRYPTED};", transactions=1).transactions == 1
 
 
 def test_tools_that_cant_encrypt_are_set_aside_and_not_used_in_clear(offering, monkeypatch):
-    server, url, secret = offering
-    monkeypatch.setenv("PGPASSWORD", secret)
+    server, url = offering
     monkeypatch.setattr(borrowed, "installed", list)
     monkeypatch.setattr(borrowed, "clients_on_path", list)
     with open_server(url) as guest, guest.connect():
@@ -379,14 +391,6 @@ def test_tools_that_cant_encrypt_are_set_aside_and_not_used_in_clear(offering, m
             pgbench.run(guest, "SELECT 1;", transactions=1)
     with open_server(url, server.programs) as guest:
         assert guest.can("pgbench")
-
-
-def test_what_the_reader_wants_in_clear_is_so_and_told(offering, monkeypatch):
-    _, url, secret = offering
-    monkeypatch.setenv("PGPASSWORD", secret)
-    with open_server(f"{url}?sslmode=disable") as guest:
-        assert guest.seen.remarks["sessions"] == "in clear"
-        assert guest.tool("psql", "-Atc", ENCRYPTED).stdout == "f\n"
 
 
 # -- said beforehand --
@@ -570,8 +574,7 @@ def test_what_a_server_refuses_is_a_reason_to_set_aside(owner, words):
 
 
 def test_files_are_seen_from_where_the_reader_stands(offering, monkeypatch, tmp_path):
-    server, url, secret = offering
-    monkeypatch.setenv("PGPASSWORD", secret)
+    server, url = offering
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "root.crt").write_bytes(
         (server.data_directory / "server.crt").read_bytes()

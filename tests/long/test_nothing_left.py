@@ -2,12 +2,11 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
-from servers import smallest, url_of
+from servers import smallest, until, url_of
 from strangers import dump
 
 from pgrerun import parameters
@@ -21,8 +20,6 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 _LEFT = """
 SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
        (SELECT count(*) FROM pg_replication_slots),
-       (SELECT string_agg(application_name || ': ' || query, E'\n') FROM pg_stat_activity
-        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()),
        (SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
         WHERE source NOT IN ('default', 'override', 'client'))
 """
@@ -41,9 +38,7 @@ def state(server: Cluster) -> tuple:
     text = dump(server)
     with psycopg.connect(url_of(server), autocommit=True) as connection:
         # a session, as the dump's, ends on the server a moment after its client has gone
-        end = time.monotonic() + 10
-        while connection.execute(_OTHERS).fetchone() != (0,) and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: connection.execute(_OTHERS).fetchone() == (0,))
         return text, connection.execute(_LEFT).fetchone()
 
 
