@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,38 +140,6 @@ def test_fits_to_what_cannot_be_are_disturbed(bad):
     measured[3] = bad
     found = statistics.scalability(CLIENTS, measured)
     assert all(x.disturbed for x in (found.scale, found.sigma, found.kappa, found.peak))
-
-
-def reference_order_statistics(x, confidence):
-    """Hettmansperger and Sheather's interval from their formula; None where there is none."""
-    x, n = np.sort(x), len(x)
-
-    def coverage(k):  # of [x_k, x_(n+1-k)], counted from 1
-        return 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
-
-    usable = [k for k in range(1, n // 2 + 1) if coverage(k) >= confidence]
-    if not usable:
-        return None
-    k = max(usable)
-    inner = (coverage(k) - confidence) / (coverage(k) - coverage(k + 1))
-    weight = (n - k) * inner / (k + (n - 2 * k) * inner)
-    low = (1 - weight) * x[k - 1] + weight * x[k]
-    return low, (1 - weight) * x[n - k] + weight * x[n - k - 1]
-
-
-@given(
-    st.lists(st.floats(0.01, 100), min_size=2, max_size=60), st.sampled_from([0.8, 0.9, 0.95, 0.99])
-)
-def test_scipys_interval_of_a_median_is_the_papers_and_few_values_give_their_range(x, confidence):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "RESAMPLES", 99)
-        found = statistics.median(x, confidence=confidence)
-    expected = reference_order_statistics(x, confidence) or (min(x), max(x))
-    slack = 1e-9 * max(x)
-    assert found.low <= expected[0] + slack and found.high >= expected[1] - slack
-    if "widened" in found.method:  # then at least one end is that of the order statistics
-        ends = (abs(found.low - expected[0]), abs(found.high - expected[1]))
-        assert min(ends) <= slack
 
 
 def test_median_and_mean_keep_the_unit_and_bracket_the_truth():
