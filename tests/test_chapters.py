@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from pgrerun import parameters
-from pgrerun.parameters import chapters, profile_values
+from pgrerun.parameters import profile_values
 from pgrerun.record import claims, evidence
 from pgrerun.record.database import Database
 from pgrerun.site.book import Book, committed
@@ -89,10 +89,6 @@ def _of_the_cell(cell):
 
 
 # ---- the chapters
-
-
-def test_there_are_chapters():
-    assert {path.stem for path in NOTEBOOKS} == set(chapters())
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
