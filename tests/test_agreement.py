@@ -1,6 +1,5 @@
 """Several runs: which words they share, which word they give together, how quiet they were."""
 
-import duckdb
 import pytest
 
 from pgrerun.record import agreement, claims, runs, verdicts
@@ -92,24 +91,3 @@ def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     make("published-2", 3, 3, 3, busy=1)
     said = published_runs.quiet()
     assert "none of 4" in said and "“published-2”, 1 of 4" in said
-
-
-def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.delenv("PGRERUN_RUNS", raising=False)
-    said = published_runs.quiet()
-    for name in runs.published():
-        marked = [
-            chapter
-            for chapter in runs.chapters(name)
-            for file in runs.load(name, chapter).path.glob("*.parquet")
-            if file.name != runs.OBSERVATIONS
-            for _ in duckdb.sql(
-                f"FROM '{file}' AS o WHERE other_load > 0.1 AND coalesce(disturbed, '') = ''"
-                f" AND NOT EXISTS (FROM '{file}' AS l WHERE l.left_out AND l.block = o.block"
-                " AND l.comparison IS NOT DISTINCT FROM o.comparison)"
-            ).fetchall()
-        ]
-        of_run = f"run “{name}”" if len(runs.published()) > 1 else "the published run"
-        assert f"{of_run}, {len(marked) or 'none'} of " in said
-        assert all(chapter in said for chapter in marked)

@@ -65,7 +65,7 @@ def test_an_experiment_is_settled_where_its_words_are_plain(seen, against, settl
     assert sequential.settled(seen, (7, 15), FIVE_PERCENT, *against) == settled
 
 
-EXPERIMENTS = 1500
+EXPERIMENTS = 1000
 
 
 @pytest.mark.parametrize("tails", ["lognormal", "heavy", "skewed"])
