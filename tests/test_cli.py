@@ -10,9 +10,8 @@ import pytest
 
 from pgrerun import cli
 from pgrerun.errors import ServerError
-from pgrerun.record import claims, runs, verdicts
+from pgrerun.record import claims, runs
 from pgrerun.record.runs import Run
-from pgrerun.record.statistics import Interval
 from pgrerun.site import doctor, printing
 from pgrerun.site.book import Book
 
@@ -42,8 +41,7 @@ def recorded(name, verdicts=(), environment=None, values=(1,), variant="one", ki
     """A run of the chapter tp1: a measurement of each value, and these words for its claims."""
     with Run.open(name, "tp1", key="k", environment=environment or {}) as run:
         for number, value in enumerate(values):
-            label, block = (variant.format(number), 0) if "{" in variant else (variant, number)
-            run.append("ladder", {"variant": label, "block": block, "tps": float(value)})
+            run.append("ladder", {"variant": variant, "block": number, "tps": float(value)})
         if values:
             run.complete("ladder", {"units": {"tps": "1/s"}})
         for claim, verdict in zip(("lai-059", "lai-055"), verdicts):
@@ -173,14 +171,6 @@ def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(call, re
     assert "tps" in call("compare", "mine", "longer")[1]
     out = call("compare", "mine", "larger")[1]
     assert "scale 1 and 10" in out and "tps" not in out
-
-
-def test_of_many_numbers_those_that_lie_farthest_apart_are_shown(call, records):
-    recorded("mine", values=[2.0 if n == 1234 else 1.0 for n in range(3000)], variant="rung {}")
-    recorded("theirs", values=[1.001] * 3000, variant="rung {}")
-    status, out, _ = call("compare", "mine", "theirs")
-    assert status == 0 and "rung 1234 " in out and out.count("rung ") == 100
-    assert "of 3000" in out
 
 
 def test_what_a_record_says_is_not_obeyed_by_a_terminal(call, records):
@@ -319,34 +309,9 @@ def test_what_is_rerun_is_told_with_its_reasons(call, states, words, chapter, si
     assert [part for part in told if part not in out] == []
 
 
-def test_clean_tells_what_it_removed(call, monkeypatch, tmp_path):
-    monkeypatch.setattr("pgrerun.lab.server.sweep", lambda *places: [tmp_path / "leftover"])
-    monkeypatch.setattr(Book, "clean", lambda self, runs: [tmp_path / "results"])
-    told = f"removed {tmp_path / 'results'} removed {tmp_path / 'leftover'}"
-    assert call("clean")[1].split() == told.split()
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["parameters", "tp1"], "simulated_transactions"),
-        (["parameters", "tp1"], "a whole number from 2 to 64 (connections)"),
-        (["claims"], str(len(claims.ledger()))),
-        (["claims", "tp1"], "lai-046"),
-    ],
-)
-def test_parameters_and_claims_are_listed(call, words, told):
-    status, out, _ = call(*words)
-    assert status == 0 and told in out
-
-
-LOOKED_AT = "JIT callgrind perf Spark Java pageinspect fdatasync Chromium processors"
-
-
-def test_doctor_looks_at_this_machine(call):
-    status, out, _ = call("doctor")
-    assert status == 0 and "PostgreSQL from pip" in out
-    assert [word for word in LOOKED_AT.split() if word not in out] == []
+def test_claims_are_listed(call):
+    status, out, _ = call("claims", "tp1")
+    assert status == 0 and "lai-046" in out
 
 
 def test_doctor_looks_at_a_server(call, borrowed_url):
@@ -371,47 +336,9 @@ def test_doctor_names_the_claims_that_a_missing_thing_sets_aside(monkeypatch, la
 # ---- printing
 
 
-@pytest.fixture
-def printed(monkeypatch, tmp_path):
-    """A book that can be printed without building it: the runs that were asked for."""
-    asked = []
-    monkeypatch.setattr(
-        Book, "build_epub", lambda self, run="": asked.append(run) or tmp_path / "book.epub"
-    )
-    monkeypatch.setattr(Book, "shown_run", lambda self: "the shown one")
-    monkeypatch.setattr(printing, "pdf", lambda epub: epub.with_suffix(".pdf"))
-    return asked
-
-
-def test_what_the_site_shows_is_printed_unless_a_run_is_named(call, printed, nothing_runs):
-    status, out, _ = call("print")
-    assert status == 0 and "book.epub" in out and "book.pdf" in out
-    assert call("print", "--run", "mine")[0] == 0
-    assert printed == ["the shown one", "mine"]
-
-
 def test_without_a_browser_the_epub_is_told_before_the_error(call, monkeypatch, nothing_runs):
     monkeypatch.setattr(Book, "build_epub", lambda self, run="": Path("book.epub"))
     monkeypatch.setattr(printing, "BROWSERS", ("no-such-browser",))
     status, out, errors = call("print", "--run", "mine")
     assert status == 1 and "The ePub is book.epub" in out and "no-such-browser" in errors
     assert errors.strip().count("\n") == 0 and "Traceback" not in errors
-
-
-def test_a_run_ends_with_its_verdicts_and_with_what_compares_it(call, records, monkeypatch):
-    judged = verdicts.judge(claims.ledger()["uuidkeys-001"], Interval(2.0, 1.9, 2.1, 7))
-    made = {"published": ("laptop", 5000), "mine": ("laptop", 5000), "small": ("ci", 2000)}
-
-    def run(self, state, *, name="", **words):
-        given = dict(zip(("profile", "rows"), made[name]))
-        where = {"parameters": given}
-        with Run.open(name, "uuid_keys", key="k", environment=where) as kept:
-            kept.add_verdict(judged.as_dict())
-
-    monkeypatch.setattr(Book, "run", run)
-    told = {name: call("run", "uuid_keys", "--name", name, "--replace")[1] for name in made}
-    assert all("uuidkeys-001" in one and "2.00 [1.90, 2.10]" in one for one in told.values())
-    assert "pgrerun compare mine" in told["mine"] and "--profile" not in told["mine"]
-    assert "rows 2000 and 5000" in told["small"]
-    assert "pgrerun run uuid_keys --profile laptop" in told["small"]
-    assert "compare" not in told["published"]
