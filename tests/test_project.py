@@ -14,12 +14,12 @@ TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
 # The schema comes with the package, and nothing is fetched.
 LINTERS = {
     "schema": [
-        sys.executable,
-        *"-m check_jsonschema --builtin-schema vendor.github-workflows".split(),
+        *(sys.executable, "-m", "check_jsonschema"),
+        *("--builtin-schema", "vendor.github-workflows"),
     ],
     "zizmor": [
         Path(sys.executable).with_name("zizmor"),
-        *"--offline --no-config --no-progress".split(),
+        *("--offline", "--no-config", "--no-progress"),
     ],
 }
 
