@@ -50,13 +50,6 @@ def test_words_are_those_that_all_runs_gave_by_the_rules_of_today():
     assert agreement.agreed(found).to_dict() == {first: True, second: False}
 
 
-def test_how_often_runs_agree_is_counted_by_basis():
-    found = agreement.words({"a": make("a", 3, 3, 0.2), "b": make("b", 3, 1, 0.2)})
-    rows = agreement.by_basis(found).set_index("basis")
-    assert rows.loc["all"].tolist() == [3, 2, pytest.approx(2 / 3)]
-    assert rows["claims"].drop("all").sum() == 3 and rows["agreed"].drop("all").sum() == 2
-
-
 def test_a_claim_that_one_run_has_not_judged_is_not_compared():
     kept = make("b", 3, 3, 3)
     del kept.verdicts[0]

@@ -120,7 +120,7 @@ def test_what_nobody_registered_is_told_and_so_is_a_registry_that_was_spoiled(
     assert status == 2 and "no release 'nobody'" in error
     status, _, error = call("run", "hot", "-p", "programs=before-hot")
     assert status == 2 and "commit bbf4fdc2" in error and "add before-hot FOLDER" in error
-    registry.parent.mkdir(parents=True)
+    registry.parent.mkdir(parents=True, exist_ok=True)
     registry.write_text("{")
     status, _, error = call("releases")
     assert status == 1 and "Remove that file" in error

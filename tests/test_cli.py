@@ -10,9 +10,9 @@ import pytest
 
 from pgrerun import cli
 from pgrerun.errors import ServerError
-from pgrerun.record import claims, runs
+from pgrerun.record import runs
 from pgrerun.record.runs import Run
-from pgrerun.site import doctor, printing
+from pgrerun.site import printing
 from pgrerun.site.book import Book
 
 
@@ -201,21 +201,13 @@ def test_a_relative_folder_of_runs_is_the_same_for_the_kernel(call, monkeypatch,
     assert os.environ["PGRERUN_RUNS"] == str(tmp_path / "mine")
 
 
-def test_status_says_what_a_stopped_run_keeps_and_where(call, records, states):
-    states([], [])
+def test_status_says_what_a_stopped_run_keeps_and_where(call, records, monkeypatch):
+    monkeypatch.setattr(Book, "chapters", lambda self: ["tp1"])
     with pytest.raises(KeyboardInterrupt):
         recorded("night", values=[1, 1, 1], killed=True)
     _, out, _ = call("status")
     assert "night keeps 3" in out
     assert str(records / "night" / "tp1.partial") in out
-
-
-def test_a_site_is_built_from_a_recorded_run_only(call, monkeypatch, nothing_runs):
-    built = []
-    monkeypatch.setattr(Book, "site_reasons", lambda self, run="": ["never built"])
-    monkeypatch.setattr(Book, "build_site", lambda self, run="": built.append(run))
-    assert call("site")[0] == 0 and call("site", "--run", "mine")[0] == 0
-    assert built == ["published", "mine"]
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):
@@ -240,74 +232,6 @@ def test_run_hands_everything_on(call, monkeypatch, tmp_path):
     assert status == 0 and "laptop" in out and "min" in out
 
 
-@pytest.fixture
-def states(monkeypatch):
-    """Let the one chapter and the site be in a state of the test's choice; collect what is done."""
-    done = []
-
-    def choose(chapter_reasons, site_reasons):
-        book = Book()
-        fresh = book.state("tp1", {})
-        state = type(fresh)("tp1", {}, fresh.parameters, {}, chapter_reasons, 130.0)
-        monkeypatch.setattr(Book, "chapters", lambda self: ["tp1"])
-        monkeypatch.setattr(Book, "state", lambda self, chapter, given=None: state)
-        monkeypatch.setattr(Book, "site_reasons", lambda self: site_reasons)
-        for verb in ("run", "retell", "build_site", "proofread"):
-            monkeypatch.setattr(
-                Book, verb, lambda self, *words, verb=verb, **more: done.append(verb)
-            )
-        return done
-
-    return choose
-
-
-CHANGED = ["claim lai-046 changed", *(f"library {n}.py changed" for n in range(9))]
-
-
-@pytest.mark.parametrize(
-    ("words", "chapter", "site", "done", "told"),
-    [
-        (
-            ["book"],
-            [],
-            [],
-            [],
-            [
-                "so it is not rerun",
-                "so it is not rebuilt",
-                "_build/html/index.html",
-            ],
-        ),
-        (
-            ["book"],
-            CHANGED,
-            ["page index.md changed"],
-            ["proofread", "run", "build_site"],
-            [
-                "tp1: claim lai-046 changed; library 0.py changed;",
-                "and 6 more",
-                "about 2 min",
-                "site: building (page index.md changed).",
-            ],
-        ),
-        (["book"], ["prose changed"], ["x"], ["proofread", "retell", "build_site"], []),
-        (
-            ["status"],
-            ["parameter pairs 7 → 9"],
-            [],
-            [],
-            ["tp1: out of date (parameter pairs 7 → 9)", "site: up to date"],
-        ),
-    ],
-    ids=["nothing changed", "much changed", "prose changed", "status"],
-)
-def test_what_is_rerun_is_told_with_its_reasons(call, states, words, chapter, site, done, told):
-    collected = states(chapter, site)
-    status, out, _ = call(*words)
-    assert (status, collected) == (0, done)
-    assert [part for part in told if part not in out] == []
-
-
 def test_claims_are_listed(call):
     status, out, _ = call("claims", "tp1")
     assert status == 0 and "lai-046" in out
@@ -318,18 +242,6 @@ def test_doctor_looks_at_a_server(call, borrowed_url):
     assert status == 0
     rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if len(line.split()) > 1}
     assert rows["restart"] == "no:" and rows["superuser"] == "yes"
-
-
-@pytest.mark.parametrize("lacking", ["There is no perf.", None])
-def test_doctor_names_the_claims_that_a_missing_thing_sets_aside(monkeypatch, lacking):
-    needs = dict(zip(claims.ledger(), ("perf", "restart and perf", "a tape robot")))
-    ledger = {id: claims.ledger()[id].model_copy(update={"needs": n}) for id, n in needs.items()}
-    monkeypatch.setattr(doctor, "ledger", lambda: ledger)
-    monkeypatch.setattr(doctor.perf, "unavailable", lambda: lacking)
-    *found, odd = doctor.examine()
-    [perf] = [finding for finding in found if finding.what == "perf"]
-    assert perf.claims == (list(needs)[:2] if lacking else [])
-    assert perf.found == (lacking or perf.found) and odd.found == "not looked for"
 
 
 # ---- printing
