@@ -402,29 +402,28 @@ def test_links_and_the_like_in_a_tar_file_spoil_their_record(few, tmp_path, scra
     assert "is no regular file" in found.refused[0] and "root:" not in found.refused[0]
 
 
-def test_a_link_in_a_zip_file_spoils_its_record(few, tmp_path, scratch):
-    archive = zipped(few / "0001", tmp_path / "runs.zip")
-    with zipfile.ZipFile(archive, "a") as into:
-        link = zipfile.ZipInfo(f"evil/{ENVIRONMENT}")
-        link.external_attr = 0o120777 << 16
-        into.writestr(link, "/etc/passwd")
-    found = gather.gather([str(archive)], scratch)
-    assert found.records == len(CHAPTERS) and "is no regular file" in found.refused[0]
+def add_a_link(archive):
+    link = zipfile.ZipInfo(f"evil/{ENVIRONMENT}")
+    link.external_attr = 0o120777 << 16
+    archive.writestr(link, "/etc/passwd")
 
 
-def zeros(archive, name, size):
-    with archive.open(name, "w", force_zip64=True) as file:
-        for _ in range(size // 2**20):
-            file.write(bytes(2**20))
+def add_a_bomb(archive):
+    archive.writestr(f"bomb/{ENVIRONMENT}", bytes(2**23))
 
 
-def test_a_file_that_is_too_large_unpacked_spoils_its_record(few, tmp_path, scratch, monkeypatch):
+@pytest.mark.parametrize(
+    ("add", "told"), [(add_a_link, "is no regular file"), (add_a_bomb, "has more than")]
+)
+def test_a_link_or_a_bomb_in_a_zip_file_spoils_its_record(
+    few, tmp_path, scratch, monkeypatch, add, told
+):
     monkeypatch.setattr(sources, "MAX_FILE", 2**22)
-    archive = zipped(few / "0001", tmp_path / "runs.zip")
-    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as into:
-        zeros(into, f"bomb/{ENVIRONMENT}", 2**23)
-    found = gather.gather([str(archive)], scratch)
-    assert found.records == len(CHAPTERS) and "has more than" in found.refused[0]
+    path = zipped(few / "0001", tmp_path / "runs.zip")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        add(archive)
+    found = gather.gather([str(path)], scratch)
+    assert found.records == len(CHAPTERS) and told in found.refused[0]
 
 
 BOMBS = {
