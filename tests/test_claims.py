@@ -171,13 +171,6 @@ def test_a_damaged_line_is_named(damaged, cells, complaint):
     assert f"{path} is damaged at line 3" in str(caught.value)
 
 
-def test_lines_are_counted_through_cells_that_span_lines(damaged):
-    path = damaged(claim="two\nlines")
-    path.write_text(path.read_text().replace("lai-060", "lai-045"))
-    with pytest.raises(RecordError, match="line 5: lai-045 stands there a second time"):
-        claims.ledger(path)
-
-
 @pytest.mark.parametrize(
     "change",
     [

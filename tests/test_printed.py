@@ -130,13 +130,6 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
 DOCUMENTS = (printed.DATA.parent / "documents.csv").read_text("utf-8")
 
 
-def test_another_document_is_a_line_in_the_file(tmp_path):
-    more = tmp_path / "documents.csv"
-    more.write_text(DOCUMENTS + "own-2026,the note of 2026,note.txt,A note,Somebody,2026,\n")
-    new = printed.Document("the note of 2026", "note.txt", "A note", "Somebody", 2026, "")
-    assert printed.documents(more) == printed.DOCUMENTS | {"own-2026": new}
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -28,13 +28,6 @@ def test_a_loop_is_reported_from_its_beginning_to_its_end(steps, items, total):
     assert steps.new() == []
 
 
-def test_a_loop_left_by_an_exception_stays_unfinished(steps):
-    with pytest.raises(ZeroDivisionError):
-        for n in track(5, "pairs"):
-            1 / (n - 2)
-    assert steps.new()[-1]["done"] < 5
-
-
 def test_half_a_line_waits_for_its_other_half(steps):
     steps.path.write_text('{"description": "a", "done": 1, "total": 2}\n{"descr')
     assert [step["done"] for step in steps.new()] == [1]

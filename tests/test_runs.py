@@ -241,14 +241,6 @@ def test_a_damaged_journal_is_refused_with_file_line_and_way_out(folder, line, t
     assert journal.read_text().splitlines()[line - 1] == text  # nothing was thrown away
 
 
-def test_records_that_do_not_exist_are_named_with_those_that_do():
-    finished_run("yours")
-    with pytest.raises(RecordError, match="Runs: yours"):
-        runs.load("nobodys")
-    with pytest.raises(RecordError, match="chapter 'hot'"):
-        runs.load("yours", "hot")
-
-
 @pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "a b", "x.partial"])
 def test_names_that_would_leave_the_folder_are_refused(name):
     with pytest.raises(ParameterError):

@@ -282,14 +282,20 @@ def test_an_opinion_is_not_testable_and_keeps_what_was_found():
 
 
 @pytest.fixture
-def judge_of(monkeypatch):
-    """A judge of one claim."""
+def known(monkeypatch):
+    """Makes a claim the only one of the ledger, and returns it."""
 
-    def make(subject, **more):
+    def only(subject):
         monkeypatch.setattr(claims, "ledger", lambda *file: {subject.id: subject})
-        return Judge(subject.chapter, **more)
+        return subject
 
-    return make
+    return only
+
+
+@pytest.fixture
+def judge_of(known):
+    """A judge of one claim."""
+    return lambda subject, **more: Judge(known(subject).chapter, **more)
 
 
 @pytest.mark.parametrize(
@@ -431,15 +437,14 @@ def test_planted_worlds_get_the_right_word(subject, planted, effect, right):
         (statistics.exact(1.06), 1.1, Verdict.WEAKER),
     ],
 )
-def test_an_effect_within_the_noise_gets_no_word(found, floor, word, monkeypatch):
+def test_an_effect_within_the_noise_gets_no_word(found, floor, word, known):
     noise = statistics.NoiseFloor.of(interval(1 / floor, floor))
-    timed = claim(Predicate.RATIO, 1.5, basis=Basis.TIMED)
+    timed = known(claim(Predicate.RATIO, 1.5, basis=Basis.TIMED))
     judged = verdicts.judge(timed, found, noise=noise)
     assert judged.verdict is word
     assert ("A/A comparison" in judged.reason) == (word is Verdict.INCONCLUSIVE)
     counted = verdicts.judge(claim(Predicate.RATIO, 1.5, basis=Basis.COUNTED), found, noise=noise)
     assert counted.verdict is verdicts.judge(timed, found).verdict
-    monkeypatch.setattr(claims, "ledger", lambda: {timed.id: timed})
     assert Judgement.from_dict(json.loads(json.dumps(judged.as_dict()))) == judged
 
 
@@ -458,7 +463,7 @@ def test_a_rule_is_told_from_any_other():
     assert len({digest, *digests}) == len(changes) + 2
 
 
-def test_a_rule_that_changed_after_measuring_marks_the_judgement(monkeypatch):
+def test_a_rule_that_changed_after_measuring_marks_the_judgement(known):
     subject = claim(Predicate.RATIO, 1.5)
     kept = verdicts.judge(subject, interval(1.4, 1.6)).as_dict()
     aside = verdicts.set_aside(subject, "perf", "none").as_dict()
@@ -466,7 +471,7 @@ def test_a_rule_that_changed_after_measuring_marks_the_judgement(monkeypatch):
     unknown = {name: value for name, value in kept.items() if name != "rule"}
     stale = []
     for ruled in (subject, subject.model_copy(update={"margin": 0.1})):
-        monkeypatch.setattr(claims, "ledger", lambda ruled=ruled: {ruled.id: ruled})
+        known(ruled)
         found = [Judgement.from_dict(row) for row in (kept, aside, unknown)]
         # what is kept anew is not measured anew
         found += [Judgement.from_dict(found[0].as_dict())]
@@ -506,9 +511,8 @@ OLD = {"claim": "lai-001", "chapter": "tp1", "capability": "", "printed": 1.5}
         (Predicate.BUG, ("not testable here", None, "no perf"), Verdict.NOT_TESTED),
     ],
 )
-def test_an_old_record_is_judged_by_the_rules_of_today(predicate, kept, verdict, monkeypatch):
-    subject = claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None)
-    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+def test_an_old_record_is_judged_by_the_rules_of_today(predicate, kept, verdict, known):
+    known(claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None))
     word, evidence, note = kept
     row = OLD | {"predicate": str(predicate), "verdict": word, "note": note}
     row["evidence"] = verdicts.plain(evidence)
@@ -537,9 +541,8 @@ def test_old_words_become_what_they_meant(word, predicate, now):
     assert verdicts.today(word, predicate) == now
 
 
-def test_a_part_that_decided_once_and_has_no_printed_size_now_judges_nothing(monkeypatch):
-    subject = claim(Predicate.BETWEEN, {"one": 1, "two": 2})
-    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+def test_a_part_that_decided_once_and_has_no_printed_size_now_judges_nothing(known):
+    subject = known(claim(Predicate.BETWEEN, {"one": 1, "two": 2}))
     row = verdicts.judge(
         subject, {"one": statistics.exact(1), "two": statistics.exact(2)}
     ).as_dict()
@@ -559,9 +562,8 @@ def test_a_part_that_decided_once_and_has_no_printed_size_now_judges_nothing(mon
         {"regime": {"a": {"estimate": 1, "low": 2, "high": 3}}},
     ],
 )
-def test_what_anybody_may_have_written_is_no_judgement(damage, monkeypatch):
-    subject = claim(Predicate.FACTS)
-    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+def test_what_anybody_may_have_written_is_no_judgement(damage, known):
+    subject = known(claim(Predicate.FACTS))
     row = verdicts.judge(subject, {"a": True}).as_dict()
     assert Judgement.from_dict(row) is not None
     assert Judgement.from_dict(row | damage) is None
@@ -606,10 +608,9 @@ def test_a_declared_need_that_is_missing_sets_the_claim_aside(judge_of, needs, h
     assert (found.verdict, found.capability or None) == (word, missing)
 
 
-def test_what_is_out_of_reach_by_now_is_not_judged_by_what_was_measured_once(monkeypatch):
+def test_what_is_out_of_reach_by_now_is_not_judged_by_what_was_measured_once(known):
     subject = claim(Predicate.DIRECTION)
     row = verdicts.judge(subject, interval(2, 3)).as_dict()
-    lost = claim(Predicate.DIRECTION, needs="INGRES")
-    monkeypatch.setattr(claims, "ledger", lambda: {lost.id: lost})
+    known(claim(Predicate.DIRECTION, needs="INGRES"))
     found = Judgement.from_dict(row)
     assert (found.verdict, found.capability) == (Verdict.NOT_TESTED, "INGRES")
