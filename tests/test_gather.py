@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -119,16 +120,6 @@ def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
     assert gather.gather(names, scratch) == gathered
 
 
-def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
-    shutil.copytree(few / "0000", few / "again")
-    before = gather.gather([str(few)], scratch)
-    assert len(before.machines) == 3 and before.superseded == len(CHAPTERS)
-    newest = "2031-01-01T00:00:00+00:00"
-    changed(few / "again" / "hot", lambda head: head | {"finished_at": newest})
-    found = gather.gather([str(few)], scratch)
-    assert max(one.finished for one in found.machines) == newest
-
-
 def renamed(folder, name, year):
     """Make a record of another run of its machine, which ended in that year."""
     about = {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
@@ -165,10 +156,10 @@ def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(
 def test_words_are_those_of_today_s_rules(few, scratch):
     """What the record calls its verdict doesn't count; its evidence does."""
     for folder in few.glob("*/hot"):
-        kept = json.loads((folder / VERDICTS).read_text())
-        tested = [one for one in kept if not one["verdict"].startswith("not test")]
-        named = [one | {"verdict": "splendid"} if one in tested else one for one in kept]
-        (folder / VERDICTS).write_text(json.dumps(named))
+        kept = (folder / VERDICTS).read_text()
+        own = r'"verdict": "(?!not test)[^"]*", "predicate"'
+        named = re.sub(own, '"verdict": "splendid", "predicate"', kept)
+        (folder / VERDICTS).write_text(named)
         reseal(folder)
     found = gather.gather([str(few)], scratch)
     words = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
