@@ -223,7 +223,8 @@ def test_run_hands_on_what_was_given_with_folders_as_seen_from_here(call, monkey
     monkeypatch.setattr("pgrerun.site.book.server_version", lambda parameters: "18.6")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pg").mkdir()
-    call(*"run tp1 -p pairs=9 -p programs=pg --out mine.ipynb --name mine".split())
+    words = "run tp1 -p pairs=9 -p programs=pg --out mine.ipynb --name mine"
+    call(*words.split())
     given = seen["state"].parameters  # the notebook runs in another folder
     assert (given.pairs, given.programs) == (9, str(tmp_path / "pg"))
     assert (seen["out"], seen["name"]) == (tmp_path / "mine.ipynb", "mine")

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 

@@ -494,7 +494,7 @@ def test_a_rule_that_changed_after_measuring_marks_the_judgement(known):
 )
 def test_a_judgement_survives_its_record(judge_of, subject, evidence):
     here = dict.fromkeys(subject.regimes, 2)
-    found = judge_of(subject).judge("lai-001", evidence, "a note", regime=here)
+    found = judge_of(subject).judge("lai-001", evidence, regime=here)
     assert Judgement.from_dict(json.loads(json.dumps(runs.scrub(found.as_dict())))) == found
 
 
