@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.lab.server import Cluster, builds, bundled, fetched, private
+from pgrerun.lab.server import builds, bundled, fetched, private
 from pgrerun.lab.server.binaries import SERVER_PROGRAMS
 from pgrerun.parameters import chapter_parameters
 
@@ -68,12 +68,6 @@ def test_a_build_is_added_listed_used_and_forgotten(call, folder, registry, tabl
     assert fetched.chosen("mine").bindir == folder / "bin"
     assert call("releases", "remove", "mine")[0] == 0 and contents(folder) == before
     assert builds.registered() == {} and call("releases") == unregistered
-
-
-def test_a_cluster_of_a_registered_build_runs(folder):
-    builds.add("mine", folder / "bin")
-    with Cluster(fetched.chosen("mine")) as server:
-        assert server.version_text == bundled().version and "the build mine" in server.name
 
 
 def test_a_build_that_moved_is_told_in_one_paragraph(call, folder):

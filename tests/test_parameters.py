@@ -256,7 +256,7 @@ NAMES = st.one_of(st.sampled_from(["profile", "server", "programs", "seed", "pai
 
 
 @pytest.mark.slow
-@settings(max_examples=700)
+@settings(max_examples=300)
 @given(st.sampled_from([*chapters(), "nowhere", ""]), st.dictionaries(NAMES, VALUES, max_size=3))
 def test_whatever_is_given_is_taken_or_refused_in_a_paragraph(chapter, given):
     try:
@@ -265,7 +265,7 @@ def test_whatever_is_given_is_taken_or_refused_in_a_paragraph(chapter, given):
         assert is_a_paragraph(str(error))
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.lists(st.text(max_size=40), max_size=3))
 def test_whatever_is_assigned_is_read_or_refused(words):
     try:

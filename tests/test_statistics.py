@@ -163,7 +163,7 @@ def test_scalability_law_finds_its_parameters_and_its_peak():
         assert getattr(found, part).low <= planted <= getattr(found, part).high, part
     assert found.scale.estimate == pytest.approx(1000, rel=0.1)
     assert found.sigma.n == 6
-    endless = statistics.scalability(CLIENTS, throughput(0.2, 0.0))
+    endless = statistics.scalability(CLIENTS, throughput(0.2, 0.0), resamples=60)
     assert endless.peak.high == math.inf and endless.kappa.low < 1e-6
 
 
@@ -180,7 +180,7 @@ def test_scalability_intervals_cover():
 def test_scalability_bears_a_repeat_that_nearly_stood_still():
     measured = throughput(0.1, 0.004)
     measured[4] *= 0.005
-    found = statistics.scalability(CLIENTS, measured)
+    found = statistics.scalability(CLIENTS, measured, resamples=60)
     assert (
         found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
     )
