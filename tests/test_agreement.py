@@ -1,6 +1,5 @@
 """Several runs: which words they share, which word they give together, how quiet they were."""
 
-import duckdb
 import pytest
 
 from pgrerun.record import agreement, claims, runs, verdicts
@@ -51,13 +50,6 @@ def test_words_are_those_that_all_runs_gave_by_the_rules_of_today():
     assert agreement.agreed(found).to_dict() == {first: True, second: False}
 
 
-def test_how_often_runs_agree_is_counted_by_basis():
-    found = agreement.words({"a": make("a", 3, 3, 0.2), "b": make("b", 3, 1, 0.2)})
-    rows = agreement.by_basis(found).set_index("basis")
-    assert rows.loc["all"].tolist() == [3, 2, pytest.approx(2 / 3)]
-    assert rows["claims"].drop("all").sum() == 3 and rows["agreed"].drop("all").sum() == 2
-
-
 def test_a_claim_that_one_run_has_not_judged_is_not_compared():
     kept = make("b", 3, 3, 3)
     del kept.verdicts[0]
@@ -92,24 +84,3 @@ def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     make("published-2", 3, 3, 3, busy=1)
     said = published_runs.quiet()
     assert "none of 4" in said and "“published-2”, 1 of 4" in said
-
-
-def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.delenv("PGRERUN_RUNS", raising=False)
-    said = published_runs.quiet()
-    for name in runs.published():
-        marked = [
-            chapter
-            for chapter in runs.chapters(name)
-            for file in (runs.folder(name) / chapter).glob("*.parquet")
-            if file.name != runs.OBSERVATIONS
-            for _ in duckdb.sql(
-                f"FROM '{file}' AS o WHERE other_load > 0.1 AND coalesce(disturbed, '') = ''"
-                f" AND NOT EXISTS (FROM '{file}' AS l WHERE l.left_out AND l.block = o.block"
-                " AND l.comparison IS NOT DISTINCT FROM o.comparison)"
-            ).fetchall()
-        ]
-        of_run = f"run “{name}”" if len(runs.published()) > 1 else "the published run"
-        assert f"{of_run}, {len(marked) or 'none'} of " in said
-        assert all(chapter in said for chapter in marked)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.lab.server import Cluster, builds, bundled, fetched, private
+from pgrerun.lab.server import builds, bundled, fetched, private
 from pgrerun.lab.server.binaries import SERVER_PROGRAMS
 from pgrerun.parameters import chapter_parameters
 
@@ -70,18 +70,6 @@ def test_a_build_is_added_listed_used_and_forgotten(call, folder, registry, tabl
     assert builds.registered() == {} and call("releases") == unregistered
 
 
-def test_a_cluster_of_a_registered_build_runs(folder):
-    builds.add("mine", folder / "bin")
-    with Cluster(fetched.chosen("mine")) as server:
-        assert server.version_text == bundled().version and "the build mine" in server.name
-
-
-def test_builds_with_a_release_s_name_are_compared_with_releases(folder):
-    for name in ("9.2", "mine", "9.2-x"):
-        builds.add(name, folder)
-    assert "9.2" in fetched.comparable() and not {"mine", "9.2-x"} & set(fetched.comparable())
-
-
 def test_a_build_that_moved_is_told_in_one_paragraph(call, folder):
     builds.add("mine", folder)
     folder.rename(folder.with_name("elsewhere"))
@@ -118,15 +106,18 @@ def test_names_are_words_that_no_package_has(call, folder, table, name):
     assert call("releases", "add", "--", name, folder)[0] == 2 and builds.registered() == {}
 
 
-def test_what_nobody_registered_is_not_forgotten(call, table):
+def test_what_nobody_registered_is_told_and_so_is_a_registry_that_was_spoiled(
+    call, table, registry
+):
+    table("before-hot,8.3devel,bbf4fdc2,,64,PostgreSQL,hot-001,the commit before")
     status, _, error = call("releases", "remove", "nobody")
     assert status == 2 and "no release 'nobody'" in error
-
-
-def test_a_build_that_claims_ask_for_and_nobody_registered_is_told(call, table):
-    table("before-hot,8.3devel,bbf4fdc2,,64,PostgreSQL,hot-001,the commit before")
     status, _, error = call("run", "hot", "-p", "programs=before-hot")
     assert status == 2 and "commit bbf4fdc2" in error and "add before-hot FOLDER" in error
+    registry.parent.mkdir(parents=True, exist_ok=True)
+    registry.write_text("{")
+    status, _, error = call("releases")
+    assert status == 1 and "Remove that file" in error
 
 
 def test_another_system_is_registered_as_the_table_tells(folder, table, tmp_path):
@@ -140,10 +131,3 @@ def test_another_system_is_registered_as_the_table_tells(folder, table, tmp_path
     assert builds.add("old", tmp_path / "tree").version == "7.4.30"
     with pytest.raises(ServerError, match="no folder"):
         builds.add("other", tmp_path / "nowhere")
-
-
-def test_a_registry_that_was_spoiled_is_told(registry, call):
-    registry.parent.mkdir(parents=True)
-    registry.write_text("{")
-    status, _, error = call("releases")
-    assert status == 1 and "Remove that file" in error

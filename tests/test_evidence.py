@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from pgrerun.errors import BookError, CannotMeasure
-from pgrerun.record import claims, evidence, rows, verdicts
+from pgrerun.record import evidence, rows, verdicts
 from pgrerun.record.database import Database, NotMeasured
 from pgrerun.record.evidence import Rule, evaluate
 
@@ -99,8 +99,6 @@ def test_rows_that_are_not_there_are_named(database):
     with pytest.raises(NotMeasured) as missing:
         evaluate(database, "elsewhere.pages")
     assert missing.value.table == "elsewhere"
-    with pytest.raises(NotMeasured):
-        database.query("SELECT 1 FROM elsewhere")
 
 
 def judged(database, rule, aside=None):
@@ -130,20 +128,6 @@ def test_a_claim_whose_experiment_was_set_aside_is_not_tested(database):
         CLAIM, {"": "sizes.pages[keys = 'b']"}, beside={"by time": "speed.tps[keys = 'a']"}
     )
     assert judged(database, other, aside).evidence is not None
-
-
-def test_a_query_gives_facts_essential_or_not(database):
-    query = """
-        SELECT 'b is larger' AS fact, (SELECT max(pages) > 20 FROM sizes) AS so, true AS essential
-        UNION ALL SELECT 'nothing is known', NULL, false"""
-    facts = next(c.id for c in claims.ledger().values() if c.predicate == "facts" and not c.needs)
-    chapter = claims.ledger()[facts].chapter
-    with Database(chapter) as here:
-        table = pd.DataFrame(database.query("FROM sizes_all"))
-        here.add("run", chapter, "sizes", table, UNITS)
-        judge = verdicts.Judge(chapter)
-        found = evidence.judge(judge, Rule(facts, query=query), here, {}, {})
-    assert [part.essential for part in found.evidence.values()] == [True, False]
 
 
 def test_tables_of_a_rule_are_those_of_its_expressions_and_of_its_query(database):

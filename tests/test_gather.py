@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -64,16 +65,8 @@ def few(place, tmp_path):
 def test_every_record_is_counted_once(place, gathered):
     assert len(gathered.machines) == MANY and gathered.records == MANY * len(CHAPTERS)
     assert not gathered.refused and not gathered.superseded and not gathered.unanswered
-    one = json.loads((place / "0000" / "hot" / ENVIRONMENT).read_text())["environment"]
-    known = [(m.cores, m.release, m.memory) for m in gathered.machines]
-    release = one["server"]["version"].split(".")[0]
-    assert known.count((one["machine"]["cpus"], release, one["machine"]["memory_bytes"])) == 1
-    published = {
-        kept["claim"]
-        for chapter in CHAPTERS
-        for kept in json.loads((thousand.PUBLISHED / chapter / VERDICTS).read_text())
-    }
-    assert set(gathered.words) == published
+    kept = [json.loads((place / "0000" / one / VERDICTS).read_text()) for one in CHAPTERS]
+    assert set(gathered.words) == {verdict["claim"] for of_one in kept for verdict in of_one}
 
 
 def test_the_planted_dependences_are_found_and_nothing_else(gathered, claims):
@@ -83,12 +76,7 @@ def test_the_planted_dependences_are_found_and_nothing_else(gathered, claims):
         claims[4]: ("release", ()),
     }
     assert found.tests > 20 and all(one.q <= machines.CHANCE for one in found.dependences)
-
-
-def test_where_nothing_is_planted_nothing_is_found(tmp_path, scratch):
-    thousand.make(tmp_path / "runs", 60, ["hot"], {}, seed=7)
-    found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
-    assert found.tests > 20 and not found.dependences and found.unlike.p > machines.CHANCE
+    assert found.unlike.p > machines.CHANCE
 
 
 def test_what_only_goes_along_with_the_cause_is_not_told(tmp_path, scratch, claims):
@@ -132,16 +120,6 @@ def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
     assert gather.gather(names, scratch) == gathered
 
 
-def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
-    shutil.copytree(few / "0000", few / "again")
-    before = gather.gather([str(few)], scratch)
-    assert len(before.machines) == 3 and before.superseded == len(CHAPTERS)
-    newest = "2031-01-01T00:00:00+00:00"
-    changed(few / "again" / "hot", lambda head: head | {"finished_at": newest})
-    found = gather.gather([str(few)], scratch)
-    assert max(one.finished for one in found.machines) == newest
-
-
 def renamed(folder, name, year):
     """Make a record of another run of its machine, which ended in that year."""
     about = {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
@@ -178,11 +156,10 @@ def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(
 def test_words_are_those_of_today_s_rules(few, scratch):
     """What the record calls its verdict doesn't count; its evidence does."""
     for folder in few.glob("*/hot"):
-        kept = json.loads((folder / VERDICTS).read_text())
-        judged = [one for one in kept if not one["verdict"].startswith("not test")]
-        for verdict in judged:
-            verdict["verdict"] = "splendid"
-        (folder / VERDICTS).write_text(json.dumps(kept))
+        kept = (folder / VERDICTS).read_text()
+        own = r'"verdict": "(?!not test)[^"]*", "predicate"'
+        named = re.sub(own, '"verdict": "splendid", "predicate"', kept)
+        (folder / VERDICTS).write_text(named)
         reseal(folder)
     found = gather.gather([str(few)], scratch)
     words = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
@@ -415,29 +392,28 @@ def test_links_and_the_like_in_a_tar_file_spoil_their_record(few, tmp_path, scra
     assert "is no regular file" in found.refused[0] and "root:" not in found.refused[0]
 
 
-def test_a_link_in_a_zip_file_spoils_its_record(few, tmp_path, scratch):
-    archive = zipped(few / "0001", tmp_path / "runs.zip")
-    with zipfile.ZipFile(archive, "a") as into:
-        link = zipfile.ZipInfo(f"evil/{ENVIRONMENT}")
-        link.external_attr = 0o120777 << 16
-        into.writestr(link, "/etc/passwd")
-    found = gather.gather([str(archive)], scratch)
-    assert found.records == len(CHAPTERS) and "is no regular file" in found.refused[0]
+def add_a_link(archive):
+    link = zipfile.ZipInfo(f"evil/{ENVIRONMENT}")
+    link.external_attr = 0o120777 << 16
+    archive.writestr(link, "/etc/passwd")
 
 
-def zeros(archive, name, size):
-    with archive.open(name, "w", force_zip64=True) as file:
-        for _ in range(size // 2**20):
-            file.write(bytes(2**20))
+def add_a_bomb(archive):
+    archive.writestr(f"bomb/{ENVIRONMENT}", bytes(2**23))
 
 
-def test_a_file_that_is_too_large_unpacked_spoils_its_record(few, tmp_path, scratch, monkeypatch):
+@pytest.mark.parametrize(
+    ("add", "told"), [(add_a_link, "is no regular file"), (add_a_bomb, "has more than")]
+)
+def test_a_link_or_a_bomb_in_a_zip_file_spoils_its_record(
+    few, tmp_path, scratch, monkeypatch, add, told
+):
     monkeypatch.setattr(sources, "MAX_FILE", 2**22)
-    archive = zipped(few / "0001", tmp_path / "runs.zip")
-    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as into:
-        zeros(into, f"bomb/{ENVIRONMENT}", 2**23)
-    found = gather.gather([str(archive)], scratch)
-    assert found.records == len(CHAPTERS) and "has more than" in found.refused[0]
+    path = zipped(few / "0001", tmp_path / "runs.zip")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        add(archive)
+    found = gather.gather([str(path)], scratch)
+    assert found.records == len(CHAPTERS) and told in found.refused[0]
 
 
 BOMBS = {
@@ -468,13 +444,24 @@ def test_a_name_without_end_in_a_tar_file_is_not_kept_in_memory(few, tmp_path, s
     assert "has a name of more than" in found.refused[0]
 
 
-@pytest.mark.parametrize("name", ["torn.zip", "torn.tar.gz", "torn.tar", "no.zip", "empty.tar.gz"])
+def flip(data, place):
+    return data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]
+
+
+SPOILT = {
+    "torn.zip": lambda data: data[: len(data) * 2 // 3],
+    "torn.tar.gz": lambda data: data[: len(data) * 2 // 3],
+    "torn.tar": lambda data: data[: len(data) * 2 // 3],
+    "flipped.zip": lambda data: flip(data, len(data) // 3),
+    "no.zip": lambda data: b"no archive" * 100,
+    "empty.tar.gz": lambda data: b"",
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
 def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
-    whole = (zipped if name.endswith("zip") else tarred)(few, tmp_path / f"x{name}")
-    data = whole.read_bytes()
-    damaged = {"no.zip": b"no archive" * 100, "empty.tar.gz": b""}
-    path = tmp_path / name
-    path.write_bytes(damaged.get(name, data[: len(data) * 2 // 3]))
+    path = (zipped if name.endswith("zip") else tarred)(few, tmp_path / name)
+    path.write_bytes(SPOILT[name](path.read_bytes()))
     found = gather.gather([str(path), str(few / "0000")], scratch)
     assert found.records == len(CHAPTERS) and len(found.refused) == 1
     assert found.refused[0].startswith(str(path)) and not list(scratch.iterdir())
@@ -482,36 +469,18 @@ def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
         gather.gather([str(path)], scratch)
 
 
-def test_a_zip_file_with_a_wrong_sum_is_refused(few, tmp_path, scratch):
-    archive = zipped(few / "0000", tmp_path / "runs.zip")
-    with zipfile.ZipFile(archive) as whole:
-        files = [member for member in whole.infolist() if not member.is_dir()]
-    data = bytearray(archive.read_bytes())
-    data[files[0].header_offset + files[0].compress_size // 2] ^= 255
-    archive.write_bytes(data)
-    found = gather.gather([str(archive), str(few / "0001")], scratch)
-    assert found.records == len(CHAPTERS) and "can't be read" in found.refused[0]
-
-
 # ---- what lies elsewhere, by DuckDB, whose readers take a file:// for any other address
 
 
 def test_duckdb_lists_and_reads_what_lies_elsewhere(few, tmp_path, scratch):
     archive = zipped(few, tmp_path / "runs.zip")
-    assert gather.gather([f"file://{archive}"], scratch).records == 3 * len(CHAPTERS)
+    found = gather.gather([f"file://{archive}", f"file://{tmp_path}/nothing.zip"], scratch)
+    assert found.records == 3 * len(CHAPTERS) and len(found.refused) == 1
     flipped(few / "0002" / "uuid_keys")
     there, here = (gather.gather([place], scratch) for place in (f"file://{few}", str(few)))
     assert dataclasses.replace(there, refused=here.refused) == here
     [refused] = there.refused
     assert "0002/uuid_keys" in refused and not list(scratch.iterdir())
-
-
-def test_an_address_without_records_is_refused(few, tmp_path, scratch):
-    (tmp_path / "nothing").mkdir()
-    found = gather.gather(
-        [f"file://{tmp_path}/nothing", f"file://{tmp_path}/x.zip", str(few)], scratch
-    )
-    assert found.records == 3 * len(CHAPTERS) and len(found.refused) == 2
 
 
 @pytest.mark.parametrize(

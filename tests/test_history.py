@@ -67,10 +67,6 @@ def test_missing_lines_are_appended_and_rules_are_frozen(tmp_path, monkeypatch):
     assert before == LINE and (after.new, after.why) == ("weaker", "Measured anew.")
     history.append("So be it.", freeze=True, file=file)
     assert [one.rule for one in history.load(file)["lai-001"]] == ["", "1", "1"]
-    assert history.append("Again.", file=file) == []
-    monkeypatch.setattr(history, "digests", lambda: {"lai-001": "2"})
-    [line] = history.append("Mended.", file=file)
-    assert (line.changed, line.rule) == ("rule", "2")
 
 
 def test_a_damaged_history_is_named(tmp_path):

@@ -5,7 +5,6 @@ import math
 import re
 import shlex
 
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -19,6 +18,7 @@ from pgrerun.record.database import Database, NotMeasured
 from pgrerun.record.statistics import Interval
 
 CHAPTER = "uuid_keys"
+CLAIMS = ("uuidkeys-001", "uuidkeys-002")
 WORDS = charts.Words("How large?", "An index.", "sizes")
 
 
@@ -30,7 +30,13 @@ class Killed(BaseException):
     pass
 
 
-def test_a_run_is_measured_resumed_after_a_kill_and_shown_without_a_server(records, monkeypatch):
+def stopped(chapter):
+    """Leave a run as one that is taken up again."""
+    chapter.record.release()
+    chapter.leave()
+
+
+def test_a_run_is_resumed_after_a_kill_and_shown_without_a_server(records, monkeypatch):
     chapter, measure = opened(), Testbed.measure
 
     def killed(bed, *wanted):
@@ -43,46 +49,34 @@ def test_a_run_is_measured_resumed_after_a_kill_and_shown_without_a_server(recor
         patched.setattr(Testbed, "measure", killed)
         chapter.run("insert")
     before = chapter.record.rows("insert")
-    assert len(before) == 5
-    chapter.record.release()
-    chapter.leave()
+    stopped(chapter)
 
     chapter = opened()
     rows = chapter.run("insert")
-    assert chapter.record.rows("insert")[:5] == before
+    assert len(before) == 5 and chapter.record.rows("insert")[:5] == before
     assert rows.frame.groupby("keys").size().to_dict() == {"sequential": 7, "random": 7}
-    words = repr(chapter.verdicts("uuidkeys-001", "uuidkeys-002"))
     drawn = chapter.chart("uuid-keys").spec()
+    stopped(chapter)
+
+    # it is taken up again with another rule for one of the two claims
+    ours = verdicts.rule_text
+    changed = lambda claim: ours(claim) + ("!" if claim.id == CLAIMS[0] else "")
+    monkeypatch.setattr(verdicts, "rule_text", changed)
+    chapter = opened()
+    chapter.run("insert")
+    judged = [chapter.judge(claim) for claim in CLAIMS]
+    assert [one.stale_rule for one in judged] == [True, False]
     chapter.close()
 
     monkeypatch.setattr(notebook, "open_server", None)
     monkeypatch.setattr(Testbed, "__init__", None)  # nothing is started or measured
     shown = Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
     assert shown.run("insert").frame.equals(rows.frame)
-    assert repr(shown.verdicts("uuidkeys-001", "uuidkeys-002")) == words
     assert shown.chart("uuid-keys").spec() == drawn
+    assert [shown.judge(claim).stale_rule for claim in CLAIMS] == [True, False]
+    assert [shown.judge(claim).verdict for claim in CLAIMS] == [one.verdict for one in judged]
+    assert verdicts.STALE in shown.verdicts(CLAIMS[0])._repr_html_()
     shown.close()
-
-
-def test_a_rule_that_changed_after_the_rows_were_measured_is_marked(records, monkeypatch):
-    chapter = opened()
-    chapter.run("insert")
-    assert not chapter.judge("uuidkeys-001").stale_rule
-    chapter.record.release()
-    chapter.leave()
-    # the run is taken up again with another rule for one of the two claims
-    ours = verdicts.rule_text
-    other = lambda claim: ours(claim) + ("!" if claim.id == "uuidkeys-001" else "")
-    monkeypatch.setattr(verdicts, "rule_text", other)
-    chapter = opened()
-    chapter.run("insert")
-    judged = {one: chapter.judge(one) for one in ("uuidkeys-001", "uuidkeys-002")}
-    assert judged["uuidkeys-001"].stale_rule and not judged["uuidkeys-002"].stale_rule
-    chapter.close()
-    shown = Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
-    shown.run("insert")
-    assert shown.judge("uuidkeys-001").stale_rule
-    assert verdicts.STALE in shown.verdicts("uuidkeys-001")._repr_html_()
 
 
 def test_a_record_without_the_rows_says_so_and_judges_nothing(records):
@@ -124,18 +118,32 @@ def test_a_finding_of_which_nothing_was_measured_shows_nothing(records):
     shown.close()
 
 
-@pytest.mark.parametrize(
-    ("ask", "told"),
-    [
-        (lambda chapter: chapter.run("inserts"), "did you mean insert"),
-        (lambda chapter: chapter.run("insert", row=3), "no argument 'row'"),
-        (lambda chapter: chapter.chart("uuid-key"), "did you mean uuid-keys"),
-    ],
-)
-def test_unknown_names_are_refused_with_the_nearest(records, ask, told):
+def test_unknown_names_are_refused_with_the_nearest(records):
     chapter = opened()
-    with pytest.raises(ParameterError, match=told):
-        ask(chapter)
+    with pytest.raises(ParameterError, match="did you mean insert"):
+        chapter.run("inserts")
+    with pytest.raises(ParameterError, match="no argument 'row'"):
+        chapter.run("insert", row=3)
+    with pytest.raises(ParameterError, match="did you mean uuid-keys"):
+        chapter.chart("uuid-key")
+    chapter.leave()
+
+
+def test_beside_rows_stands_what_asks_their_run_and_no_row_is_told_as_none(
+    records, monkeypatch, capsys
+):
+    """The command named the published run and the default parameters, whoever had measured, and
+    nothing came where a sentence had announced a table.
+    """
+    monkeypatch.setenv("PGRERUN_RUN", "mine")
+    chapter = opened(seed=7)
+    told = BeautifulSoup(chapter.run("insert")._repr_html_(), "html.parser").find_all("pre")
+    commands = next(one.get_text() for one in told if "pgrerun run" in one.get_text())
+    again, asks = map(shlex.split, commands.splitlines())
+    assert {"rows=2000", "seed=7"} <= set(again) and "pairs=7" not in again
+    assert {"mine", f"FROM run.{CHAPTER}.insert"} <= set(asks)
+    assert chapter.table("FROM insert WHERE keys = 'none of these'", "Keys of a kind") is None
+    assert "Keys of a kind: none." in capsys.readouterr().out
     chapter.leave()
 
 
@@ -172,15 +180,6 @@ def test_what_all_others_are_compared_with_may_have_a_comma_in_its_name(records,
     chapter.experiments = {**chapter.experiments, "planted": planted}
     assert chapter.run("planted").frame["block"].nunique() == blocks
     chapter.leave()
-
-
-def test_a_chart_shows_what_was_counted_beside_what_was_repeated():
-    chart = declared.Chart(name="c", form="compare", question="?", axis={})
-    rows = [("counted", 3.0, None)] + [("timed", 1.0 + n / 10, n) for n in range(7)]
-    frame = pd.DataFrame(rows, columns=["label", "value", "block"]).assign(alpha=1.0)
-    found = chart._summed(frame, "measured", 0).set_index("label")
-    assert found.at["counted", "value"] == 3 and pd.isna(found.at["counted", "low"])
-    assert found.at["timed", "low"] < found.at["timed", "value"] == 1.3
 
 
 @pytest.mark.parametrize(
@@ -301,24 +300,3 @@ def test_every_claim_is_judged_in_the_notebook_and_every_table_that_it_asks_is_y
         asked = [evidence.tables_of(rule, database) for rule in evidence.rules(folder).values()]
         asked += [database.tables_in(text) for text in queries]
     assert set().union(*asked) <= set(experiments_of(chapter))
-
-
-def test_the_command_beside_rows_asks_the_run_that_has_them(records, monkeypatch):
-    """It named the published run and the default parameters, whoever had measured the rows."""
-    monkeypatch.setenv("PGRERUN_RUN", "mine")
-    chapter = opened(seed=7)
-    told = BeautifulSoup(chapter.run("insert")._repr_html_(), "html.parser").find_all("pre")
-    chapter.leave()
-    commands = next(one.get_text() for one in told if "pgrerun run" in one.get_text())
-    again, asks = map(shlex.split, commands.splitlines())
-    assert {"rows=2000", "seed=7"} <= set(again) and "pairs=7" not in again
-    assert {"mine", f"FROM run.{CHAPTER}.insert"} <= set(asks)
-
-
-def test_a_table_whose_query_found_no_row_says_so(records, capsys):
-    """A sentence that ends in a colon announced a table, and nothing came."""
-    chapter = opened()
-    chapter.run("insert")
-    assert chapter.table("FROM insert WHERE keys = 'none of these'", "Keys of a kind") is None
-    assert "Keys of a kind: none." in capsys.readouterr().out
-    chapter.leave()

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import document_text
-import duckdb
 import pandas as pd
 import pytest
 from document_text import states
@@ -93,18 +92,6 @@ Scale factor 1000 and 2,142 megabytes, over eighty reads of 110,000
 
 
 @pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        (TEXT, ["Abstract", "2.1", "4"]),
-        (THREAD, ["msg 1", "msg 2"]),
-        (TALK, ["00:22", "50:04"]),
-    ],
-)
-def test_a_document_is_divided_at_its_headings_messages_or_time_stamps(text, keys):
-    assert [key for key in document_text.sections(text) if key] == keys
-
-
-@pytest.mark.parametrize(
     ("text", "section", "number", "found"),
     [
         (TEXT, "2.1", 40, True),
@@ -140,26 +127,7 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
     ]
 
 
-def test_the_documents_are_those_of_the_bibliography():
-    bibliography = (printed.DATA.parents[1] / "book" / "references.bib").read_text("utf-8")
-    plain = bibliography.replace("{", "").replace("}", "")
-    assert {printed.source(name).document for name in TABLES} <= set(printed.DOCUMENTS)
-    for id, document in printed.DOCUMENTS.items():
-        if document.file:
-            named = [author.split()[-1] for author in document.authors.split(", ")]
-            named += [f"= {document.title}", f"= {document.year}"]
-            assert [one for one in named if one not in plain] == []
-            assert all(str(document.year) in one for one in (id, document.name))
-
-
 DOCUMENTS = (printed.DATA.parent / "documents.csv").read_text("utf-8")
-
-
-def test_another_document_is_a_line_in_the_file(tmp_path):
-    more = tmp_path / "documents.csv"
-    more.write_text(DOCUMENTS + "own-2026,the note of 2026,note.txt,A note,Somebody,2026,\n")
-    new = printed.Document("the note of 2026", "note.txt", "A note", "Somebody", 2026, "")
-    assert printed.documents(more) == printed.DOCUMENTS | {"own-2026": new}
 
 
 @pytest.mark.parametrize(
@@ -354,25 +322,6 @@ def test_the_layout_of_2007_gives_the_printed_blocks():
     growth = printed.derived("hot_growth")
     initial = growth[["recomputed_initial", "initial_head", "initial_hot"]]
     assert (initial.nunique(axis=1) == 1).all()
-    # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above
-    # filled to seven.
-    expected = {"entries_per_leaf()": 458, "entries_above()": 355}
-    expected |= {"tuples_per_page(100, 90)": 57, "tuples_per_page(100, 100)": 63}
-    assert {asked: printed.value(asked) for asked in expected} == expected
-
-
-def test_the_printed_tables_and_their_checks_can_be_queried():
-    with duckdb.connect() as connection:
-        printed.load(connection)
-        ask = lambda query: connection.execute(query).fetchall()
-        keys = {name: [key for (key,) in ask(f"SELECT key FROM printed.{name}")] for name in TABLES}
-        asked = "SELECT tp1, backends FROM printed.tp1_stages WHERE key IN ('one', 'pool')"
-        assert ask(asked) == [(0.699, 1), (None, None)]
-        counts = dict(ask("SELECT chapter, count_if(NOT agrees) FROM printed.checks GROUP BY ALL"))
-        asked = "SELECT DISTINCT document FROM printed.checks WHERE chapter = 'hot'"
-        assert ask(asked) == [("hot-2007",)]
-    assert keys == {name: printed.table(name).index.tolist() for name in TABLES}
-    assert counts == {one: len(printed.disagreements(one)) for one in printed.CHAPTERS}
 
 
 CHECKED = list(csv.DictReader(printed.CHECKS.read_text("utf-8").splitlines()))

@@ -1,13 +1,8 @@
 """What code reaches by imports, and the key that is made of it."""
 
-from pathlib import Path
-
 import pytest
 
-from pgrerun.parameters import modules
 from pgrerun.record import reached
-
-ROOT = Path(__file__).resolve().parents[1]
 
 FILES = {
     "__init__.py": "",
@@ -94,14 +89,6 @@ def test_an_import_by_name_reaches_a_whole_folder_and_no_module_is_refused(root)
     assert "library lab/unused.py" in reached.library(root, ["from pgrerun.lab import wide"])
     with pytest.raises(ModuleNotFoundError, match="hott"):
         key(root, "pgrerun.chapters.hott")
-
-
-def test_a_real_chapter_reaches_the_laboratory_and_neither_the_site_nor_its_siblings():
-    asked = [f"import {name}" for name in modules("hot")]
-    found = {label.removeprefix("library ") for label in reached.library(ROOT, asked)}
-    assert {"lab/testbed.py", "lab/server/cluster.py", "chapters/hot/sql/page.sql"} <= found
-    elsewhere = ("site/", "report_card/", "cli", "chapters/tp1")
-    assert [name for name in found if name.startswith(elsewhere)] == []
 
 
 def test_what_is_skipped_changes_no_key(root):

@@ -17,7 +17,6 @@ from pgrerun.errors import RecordError
 from pgrerun.record import reader, runs
 from pgrerun.record.runs import ENVIRONMENT, OBSERVATIONS, VERDICTS, Run
 
-PUBLISHED = Path(__file__).resolve().parents[1] / "data" / "runs" / runs.PUBLISHED
 INTERVAL = {"estimate": 2.0, "low": 1.5, "high": "inf", "n": 7, "confidence": 0.95, "method": "t"}
 
 
@@ -191,23 +190,11 @@ def test_json_of_another_shape_is_refused(record, case):
 # ---- Parquet
 
 PARQUET = {
-    "no Parquet": lambda d: ((d / OBSERVATIONS).write_bytes(b"PAR1" * 100), reseal(d)),
     "empty file": lambda d: ((d / OBSERVATIONS).write_bytes(b""), reseal(d)),
-    "other columns": lambda d: rewrite(d, "SELECT * RENAME (value AS worth) FROM o"),
     "one more column": lambda d: rewrite(d, "SELECT *, 1 AS more FROM o"),
-    "text for number": lambda d: rewrite(d, "SELECT * REPLACE ('x' AS value) FROM o"),
     "list for text": lambda d: rewrite(d, "SELECT * REPLACE ([variant] AS variant) FROM o"),
-    "holes": lambda d: rewrite(d, "SELECT * REPLACE (NULL::VARCHAR AS flags) FROM o"),
-    "no value": lambda d: rewrite(d, "SELECT * REPLACE (NULL::DOUBLE AS value) FROM o"),
-    "infinite value": lambda d: rewrite(d, "SELECT * REPLACE ('inf'::DOUBLE AS value) FROM o"),
-    "another run": lambda d: rewrite(d, "SELECT * REPLACE ('ours' AS run) FROM o"),
     "another chapter": lambda d: rewrite(d, "SELECT * REPLACE ('hot' AS chapter) FROM o"),
-    "twice": lambda d: rewrite(d, "SELECT * FROM o UNION ALL SELECT * FROM o"),
     "flags no JSON": lambda d: rewrite(d, "SELECT * REPLACE ('{' AS flags) FROM o"),
-    "flags a list": lambda d: rewrite(d, "SELECT * REPLACE ('[]' AS flags) FROM o"),
-    "deep flags": lambda d: rewrite(
-        d, "SELECT * REPLACE (repeat('[', 100000) || repeat(']', 100000) AS flags) FROM o"
-    ),
     "many rows": lambda d: (
         rewrite(d, "SELECT o.* FROM o, range(200001)"),
         write_head(d, rows=3),
@@ -258,7 +245,7 @@ ANYTHING = st.recursive(
 
 @pytest.mark.slow
 @given(data=st.data(), name=st.sampled_from([ENVIRONMENT, VERDICTS]), value=ANYTHING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_value_in_any_place_is_read_or_refused(in_order, data, name, value):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(shutil.copytree(in_order / "theirs" / "tp1", Path(place) / "tp1"))
@@ -272,7 +259,7 @@ def test_any_value_in_any_place_is_read_or_refused(in_order, data, name, value):
 
 @pytest.mark.slow
 @given(flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255))))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_parquet_with_any_bytes_flipped_is_read_or_refused(in_order, flips):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(shutil.copytree(in_order / "theirs" / "tp1", Path(place) / "tp1"))
@@ -343,16 +330,6 @@ def test_a_folder_that_can_be_no_chapter_is_named(record):
     record.rename(record.parent / "tp1 <b>")
     with pytest.raises(RecordError, match="tp1 <b>"):
         runs.load("theirs")
-
-
-@pytest.mark.parametrize("chapter", sorted(path.name for path in PUBLISHED.iterdir()))
-def test_the_published_records_are_read(chapter):
-    found = runs.load(PUBLISHED, chapter)
-    assert found.chapters == [chapter] and found.verdicts
-    # of what was measured anew because others used the machine the first try is kept as well
-    for table in found.tables[chapter].values():
-        assert (table.loc[table["disturbed"] != "", "other_load"] > 0.1).all()
-    assert len(found.observations) > 0 or chapter == "hot"
 
 
 def test_a_record_is_whole_whatever_ends_its_lines(record):

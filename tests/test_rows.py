@@ -1,9 +1,8 @@
 """Rows from an experiment to Parquet and back, and what a record of rows refuses."""
 
-import pandas as pd
 import pytest
 
-from pgrerun.record import rows, runs, sequential, statistics
+from pgrerun.record import rows, runs, sequential
 from pgrerun.record.database import Database
 
 UNITS = {"tps": "transactions/s", "plan": rows.TEXT, "hot": rows.TRUTH}
@@ -38,18 +37,6 @@ def test_the_share_of_the_error_that_a_look_has_stands_with_each_row(records):
     assert set(found["alpha"]) == {sequential.share([7, 15], 15)} != {1.0}
     few = finished(records, many[:14], "early").tables["hot"]["throughput"]
     assert set(few["alpha"]) == {sequential.share([7, 15], 7)}
-
-
-def test_an_interval_is_wider_for_the_looks_that_its_sample_had():
-    values = pd.Series([1.0, 1.1, 0.9, 1.05, 0.97, 1.2, 0.8, 1.01])
-    plain, looked = (
-        statistics.median(statistics.Sample(values, share), seed=1) for share in (1.0, 0.3)
-    )
-    assert looked.low < plain.low and plain.high < looked.high
-    both = statistics.Sample(values, 0.3).combined(
-        statistics.Sample(values + 1), lambda x, y: x / y
-    )
-    assert both.share == 0.3 and "corrected for looks" in statistics.median(both).method
 
 
 def test_disturbed_rows_and_blocks_left_out_are_kept_and_do_not_count(records):

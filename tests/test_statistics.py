@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,12 +36,6 @@ def test_ratio_interval_covers_the_true_ratio(n, outlier_share, monkeypatch):
     assert 0.92 <= covered / trials <= 0.985
 
 
-def test_one_wild_pair_moves_the_median_ratio_little():
-    a, b = pair(np.random.default_rng(4), 9, 1.2)
-    wild = statistics.ratio(a * ([20] + [1] * 8), b)
-    assert wild.estimate == pytest.approx(statistics.ratio(a, b).estimate, rel=0.05)
-
-
 def test_ratio_is_reproducible_and_pairs_matter():
     a, b = pair(np.random.default_rng(5), 9, 1.2)
     assert statistics.ratio(a, b) == statistics.ratio(a, b)
@@ -64,20 +57,6 @@ def test_ratio_is_reproducible_and_pairs_matter():
 def test_few_pairs_give_an_interval_but_no_licence_for_a_verdict(a, b, ends, enough):
     found = statistics.ratio(a, b)
     assert ((found.low, found.high), found.enough) == (ends, enough)
-
-
-def test_degenerate_bca_falls_back_to_percentile_and_says_so(monkeypatch):
-    # A resample whose every median lies on one side leaves BCa without a bias correction.
-    real = statistics.stats.bootstrap
-
-    def degenerate(*args, method, **kwargs):
-        result = real(*args, method=method, **kwargs)
-        if method == "BCa":
-            result.confidence_interval = type(result.confidence_interval)(math.nan, math.nan)
-        return result
-
-    monkeypatch.setattr(statistics.stats, "bootstrap", degenerate)
-    assert "percentile" in statistics.ratio([1, 1.1, 1.2, 1.3, 1.5], [1] * 5).method
 
 
 @given(st.lists(st.sampled_from([1.0, 1.0, 1.0, 1.01, 2.0, 50.0]), min_size=1, max_size=12))
@@ -142,38 +121,6 @@ def test_fits_to_what_cannot_be_are_disturbed(bad):
     assert all(x.disturbed for x in (found.scale, found.sigma, found.kappa, found.peak))
 
 
-def reference_order_statistics(x, confidence):
-    """Hettmansperger and Sheather's interval from their formula; None where there is none."""
-    x, n = np.sort(x), len(x)
-
-    def coverage(k):  # of [x_k, x_(n+1-k)], counted from 1
-        return 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
-
-    usable = [k for k in range(1, n // 2 + 1) if coverage(k) >= confidence]
-    if not usable:
-        return None
-    k = max(usable)
-    inner = (coverage(k) - confidence) / (coverage(k) - coverage(k + 1))
-    weight = (n - k) * inner / (k + (n - 2 * k) * inner)
-    low = (1 - weight) * x[k - 1] + weight * x[k]
-    return low, (1 - weight) * x[n - k] + weight * x[n - k - 1]
-
-
-@given(
-    st.lists(st.floats(0.01, 100), min_size=2, max_size=60), st.sampled_from([0.8, 0.9, 0.95, 0.99])
-)
-def test_scipys_interval_of_a_median_is_the_papers_and_few_values_give_their_range(x, confidence):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "RESAMPLES", 99)
-        found = statistics.median(x, confidence=confidence)
-    expected = reference_order_statistics(x, confidence) or (min(x), max(x))
-    slack = 1e-9 * max(x)
-    assert found.low <= expected[0] + slack and found.high >= expected[1] - slack
-    if "widened" in found.method:  # then at least one end is that of the order statistics
-        ends = (abs(found.low - expected[0]), abs(found.high - expected[1]))
-        assert min(ends) <= slack
-
-
 def test_a_median_keeps_the_unit_and_brackets_the_truth():
     x = np.random.default_rng(6).normal(100, 5, 40)
     found = statistics.median(x)
@@ -214,7 +161,7 @@ def test_scalability_law_finds_its_parameters_and_its_peak():
         assert getattr(found, part).low <= planted <= getattr(found, part).high, part
     assert found.scale.estimate == pytest.approx(1000, rel=0.1)
     assert found.sigma.n == 6
-    endless = statistics.scalability(CLIENTS, throughput(0.2, 0.0))
+    endless = statistics.scalability(CLIENTS, throughput(0.2, 0.0), resamples=60)
     assert endless.peak.high == math.inf and endless.kappa.low < 1e-6
 
 
@@ -231,7 +178,7 @@ def test_scalability_intervals_cover():
 def test_scalability_bears_a_repeat_that_nearly_stood_still():
     measured = throughput(0.1, 0.004)
     measured[4] *= 0.005
-    found = statistics.scalability(CLIENTS, measured)
+    found = statistics.scalability(CLIENTS, measured, resamples=60)
     assert (
         found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
     )

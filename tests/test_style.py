@@ -1,4 +1,4 @@
-"""What the linter can't hold: no long function, and no passage that the formatter leaves out."""
+"""What the linter can't hold: no long function."""
 
 import ast
 from pathlib import Path
@@ -16,9 +16,3 @@ def test_no_function_is_long():
                 if node.end_lineno - first >= LONGEST:
                     long.append(f"{path}:{first}: {node.name}")
     assert not long, f"at most {LONGEST} lines a function; make two of it"
-
-
-def test_the_formatter_leaves_nothing_out():
-    modules = [path for top in ("pgrerun", "tests", "book") for path in (ROOT / top).rglob("*.py")]
-    word = "# fmt" + ": "
-    assert [path for path in modules if word in path.read_text("utf-8")] == []

@@ -161,11 +161,6 @@ def test_the_budget_bounds_all_repeats_of_a_comparison():
     assert sum(bool(one) for one in run.column("disturbed")) == ATTEMPTS + 2 + 1
 
 
-def test_without_an_undisturbed_block_the_experiment_is_set_aside():
-    with pytest.raises(CannotMeasure, match="every block"):
-        Run(lambda block, variant: {"time": math.nan}).go()
-
-
 def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(monkeypatch):
     monkeypatch.setattr(machine, "other_load", Load)
     assert len(Run(steady, pairs=5).go().rows) == 10
@@ -205,11 +200,7 @@ def test_experiments_of_one_name_are_refused():
     def same(bed):
         yield {}
 
-    def again(bed):
-        yield {}
-
-    again.__name__ = "same"
-    one, other = (experiment(units={})(function) for function in (same, again))
+    one, other = (experiment(units={})(same) for _ in range(2))
     module = SimpleNamespace(__name__="two", __path__=[], first=one, second=other)
     with pytest.raises(BookError, match="two experiments called 'same'"):
         testbed.collected(module)
