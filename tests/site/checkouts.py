@@ -85,8 +85,8 @@ def build_toys(root: Path, pglite: Path) -> None:
 
 
 def build_book(root: Path, pglite: Path) -> None:
-    """A copy of this checkout whose book `pgrerun book` has built, running LIVE for it; what it said
-    lies in `said`.
+    """A copy of this checkout whose book `pgrerun book` has built, running LIVE for it; `said` is
+    what it said.
     """
     sources = ("book", "data", "notebooks", "pgrerun")
     _copy_sources(root, pglite, "_config.yml", "requirements.txt", "CITATION.cff", *sources)
