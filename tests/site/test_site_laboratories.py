@@ -78,7 +78,7 @@ def test_from_a_file_the_page_shows_what_was_recorded_and_how_to_serve_it(
         page.open(laboratories / f"laboratory-{name}.html")
         said = page.run("document.querySelector('.laboratory-start').textContent")
         assert "http.server" in said and "recorded" in said
-        assert page.run("document.querySelector('.laboratory-recorded table').innerText")
+        assert page.run("document.querySelector('.laboratory-recorded table').textContent")
         assert page.noise() == []
 
 
