@@ -7,6 +7,7 @@
 #   make picture              the README's picture of the scoreboard, from the published run
 #   make quick                format, lint, types, and the tests that start nothing
 #   make test                 all that, integration and site tests, then every chapter under nbval
+#   make long                 what make test leaves out: the whole book printed, and both below
 #   make releases             every chapter on each old release that is here (make test runs one on one)
 #   make kills                two minutes of kill -9 at random, and what they leave on the machine
 #   make serve                the built site on http://127.0.0.1:8000
@@ -21,7 +22,7 @@ RUN ?=
 # each kernel and each test that starts a process would compile them again, for six seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book site print picture quick test releases kills serve bench clean venv install
+.PHONY: book site print picture quick test long releases kills serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
@@ -42,16 +43,25 @@ quick: venv
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
-# Under nbval only what was counted or observed is compared, so that two chapters run at once; no
-# time that they take is judged by anybody. Their records are kept from the reader's own. Chapters
-# are run there and nowhere else (but see tests/site/checkouts.py); the book that was built here is
-# neither needed nor touched.
+# What runs where:
+# - here every test but the long ones. The book is built twice for them, of toys and of the real
+#   chapters, and looked at once: each real page for its charts, complaints, accessibility and width
+#   wide and on a phone, one page of each form in the dark as well. The toys alone are printed.
+# - each chapter runs under nbval and nowhere else (but see tests/site/checkouts.py and
+#   tests/test_old_releases.py). Only what was counted or observed is compared there, so that two
+#   chapters run at once; no time that they take is judged by anybody. Their records are kept from
+#   the reader's own. The book that was built here is neither needed nor touched.
+# - `make long`, each month in .github/workflows/rerun.yml: the real chapters as an ePub and a PDF,
+#   all of them on all old releases and on somebody's server, and processes killed at random.
 test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
-	.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 --ignore tests/long tests
+	.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -m "not long" --ignore tests/long tests
 	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval -n 2 --dist loadfile notebooks
+
+long: venv releases kills
+	.venv/bin/python -m pytest -m long tests/site
 
 # Half an hour for four releases; which there are, `pgrerun releases` says.
 releases: venv

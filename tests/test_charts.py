@@ -308,7 +308,8 @@ def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     assert (left_half["least_cost"], left_half["most_cost"]) == (0, 13)
 
 
-FRAME = {"label": ["a"], "value": [1], "kind": ["printed"]}
+def compared(frame: pd.DataFrame) -> charts.Figure:
+    return charts.compare(frame, SAID, charts.Axis("x"))
 
 
 @pytest.mark.parametrize(
@@ -316,9 +317,9 @@ FRAME = {"label": ["a"], "value": [1], "kind": ["printed"]}
     [
         (lambda: ladder(question=" "), "question"),
         (lambda: ladder(caption=" "), "caption"),
-        (lambda: compared(value=None), "lacks value"),
-        (lambda: compared(kind=["guessed"]), "unknown kind of number: guessed"),
-        (lambda: compared(label=[], value=[], kind=[]), "empty"),
+        (lambda: compared(FEW.drop(columns="value")), "lacks value"),
+        (lambda: compared(FEW.assign(kind="guessed")), "unknown kind of number: guessed"),
+        (lambda: compared(FEW[:0]), "empty"),
         (lambda: line_pointers(state="frozen"), "unknown state of a line pointer: frozen"),
         (lambda: line_pointers(page=[], line_pointer=[], state=[], to=[]), "empty"),
         (lambda: plan_grid(without=["cost"]), "lacks cost"),
@@ -329,11 +330,6 @@ FRAME = {"label": ["a"], "value": [1], "kind": ["printed"]}
 def test_what_cannot_be_drawn_is_refused(draw, complaint):
     with pytest.raises((BookError, ValueError), match=complaint):
         draw()
-
-
-def compared(**changes) -> charts.Figure:
-    columns = {name: column for name, column in (FRAME | changes).items() if column is not None}
-    return charts.compare(pd.DataFrame(columns), SAID, charts.Axis("x"))
 
 
 def test_an_interval_that_one_pair_leaves_open_is_not_drawn():

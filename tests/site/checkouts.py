@@ -16,9 +16,9 @@ from pgrerun.site import contents, printing
 from pgrerun.site.book import PUBLISHED, Book
 
 ROOT = Path(__file__).resolve().parents[2]
-# Run as `pgrerun book` runs them, one small and one with most kinds of pieces; the others are shown
-# as they were published. nbval runs every chapter, so that running all here would be once more.
-LIVE = ("profiling", "uuid_keys")
+# Run as `pgrerun book` runs it, and short; the others are shown as they were published. nbval runs
+# every chapter, so that running more here would be once more.
+LIVE = "uuid_keys"
 
 
 def pages(site: Path) -> list[Path]:
@@ -68,57 +68,32 @@ def build_toys(root: Path, pglite: Path) -> None:
     results = root / "book" / "results"
     results.mkdir()
     contents.write(root / "book", parameters.chapters())
-    for name in (f"results/{chapter}" for chapter in parameters.chapters()):
+    for chapter in parameters.chapters():
         toy = toy_chapter.chapter()
         for cell in toy.cells:  # an equation has one label in a whole book
-            cell.source = (
-                cell.source
-                if name == "results/tp1"
-                else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
-            )
-        toy.cells += toy_chapter.verdict_cells() if name == "results/tp1" else []
-        nbformat.write(toy, root / "book" / f"{name}.ipynb")
+            cell.source = cell.source.replace("usl", chapter.replace("_", "-"))
+        toy.cells += toy_chapter.verdict_cells() if chapter == "tp1" else []
+        nbformat.write(toy, results / f"{chapter}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGRERUN_RUNS", str(root / "runs"))
         toy_chapter.record(results / "tp1")
-    _sphinx(root, "--builder", "custom", "--custom-builder", "print")
+    book = Book(root)
+    book.sphinx("ePub", book.source, "--builder", "custom", "--custom-builder", "print")
     if printing.browser():
-        printing.pdf(next((root / "_build" / "print").glob("*.epub")))
-    _sphinx(root)
-
-
-def _sphinx(root: Path, *options: str) -> None:
-    command = "from jupyter_book.cli.main import main; main()"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            command,
-            "build",
-            "book",
-            "--all",
-            "-W",
-            "-n",
-            "--keep-going",
-            *options,
-        ],
-        cwd=root,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        printing.pdf(next(book.printed.glob("*.epub")))
+    book.sphinx("site", book.source)
 
 
 def build_book(root: Path, pglite: Path) -> None:
-    """A copy of this checkout whose book `pgrerun book` has built, running the chapters in LIVE for
-    it; what it said lies in `said`.
+    """A copy of this checkout whose book `pgrerun book` has built, running LIVE for it; `said` is
+    what it said.
     """
     sources = ("book", "data", "notebooks", "pgrerun")
     _copy_sources(root, pglite, "_config.yml", "requirements.txt", "CITATION.cff", *sources)
     book = Book(root)
     (book.lay_out(PUBLISHED) / "results").rename(book.results)
     for chapter in book.chapters():
-        if chapter in LIVE:
+        if chapter == LIVE:
             book.result(chapter).unlink()
             shutil.rmtree(book.record(chapter))
         else:  # as if it had been run here

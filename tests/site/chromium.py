@@ -5,6 +5,7 @@ and every uncaught exception. Playwright would be a driver of its own beside the
 a browser of its own; these tests are for the one that the system has that day.
 """
 
+import importlib.resources
 import json
 import os
 import subprocess
@@ -30,6 +31,17 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 120.0  # seconds
+
+_AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js")
+# A drawn chart is hidden behind its words, and what is folded from everybody; axe passes over both,
+# but takes four times as long where they are.
+_VIOLATIONS = """for (const one of document.querySelectorAll('.vl-live svg')) one.replaceChildren();
+for (const one of document.querySelectorAll('details:not([open]) > :not(summary)')) one.remove();
+axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']})
+  .then(found => found.violations
+  .filter(one => ['serious', 'critical'].includes(one.impact))
+  .map(one => ({rule: one.id, help: one.help,
+    where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
 
 
 @contextmanager
@@ -126,7 +138,7 @@ class Page:
         self._browser, self._session = browser, session
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.loaded = False
+        self.address, self.width, self.loaded = "", 0, False
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **params)
@@ -152,7 +164,13 @@ class Page:
         elif method == "Page.loadEventFired":
             self.loaded = True
 
-    def resize(self, width: int, height: int) -> None:
+    def noise(self, own: str = "file:") -> list[str]:
+        """What no reader should have to see: complaints, and requests to elsewhere than `own`."""
+        inside = (own, "data:", "blob:", "about:")
+        return [*self.complaints, *(url for url in self.requests if not url.startswith(inside))]
+
+    def resize(self, width: int, height: int = 900) -> "Page":
+        self.width = width
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -160,14 +178,24 @@ class Page:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
+        return self
+
+    def fits(self) -> "Page":
+        """Wait until the page is no wider than its screen: charts are drawn again shortly after a
+        width has changed.
+        """
+        width = self.width
+        inside = f"document.documentElement.scrollWidth <= {width} && innerWidth === {width}"
+        self.until(inside, f"the page fits {width} px")
+        return self
 
     def open(self, path: Path, query: str = "") -> "Page":
         return self.visit(path.resolve().as_uri() + query)
 
     def visit(self, url: str) -> "Page":
-        self.loaded = False
+        self.address, self.loaded = url, False
         self.call("Page.navigate", url=url)
-        self.until(lambda: self.loaded, f"{url} is loaded")
+        self.until(lambda: self.loaded, "the page is loaded")
         return self
 
     def run(self, expression: str) -> Any:
@@ -198,7 +226,8 @@ class Page:
                 return value
             time.sleep(0.05)
         raise AssertionError(
-            f"not within {patience:.0f} s: {what}; the page says {self.complaints}"
+            f"not within {patience:.0f} s at {self.address}: {what}; the page says"
+            f" {self.complaints}"
         )
 
     def drawn(self) -> "Page":
@@ -210,10 +239,13 @@ class Page:
         )
         return self
 
-    def at_rest(self) -> "Page":
-        """Wait until nothing fades any more: the theme's buttons take their colours over 150 ms."""
+    def violations(self) -> list[dict[str, Any]]:
+        """What axe calls serious or critical, once nothing fades any more: the theme's buttons take
+        their colours over 150 ms.
+        """
         self.until(
             "document.getAnimations().every(a => a.playState === 'finished')",
             "every transition is over",
         )
-        return self
+        self.run(_AXE.read_text() + ";0")
+        return self.run(_VIOLATIONS)

@@ -4,7 +4,6 @@ Nothing here needs or touches the book that a reader has built in this checkout.
 """
 
 import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +13,6 @@ import chromium
 import pytest
 
 from pgrerun.site import printing
-
-# What no test changes in its copy of a site, and what makes most of its bytes.
-_LARGE = {".wasm", ".data", ".gz", ".js"}
 
 
 @pytest.fixture(scope="session")
@@ -69,16 +65,14 @@ def toy_epub(toy_book) -> Path:
 @pytest.fixture
 def copied_site(toy_site, tmp_path) -> Path:
     """A copy of the toys' site, to be changed."""
-
-    def copied(source: str, target: str) -> None:
-        (os.link if Path(source).suffix in _LARGE else shutil.copyfile)(source, target)
-
-    return shutil.copytree(toy_site, tmp_path / "html", copy_function=copied)
+    return shutil.copytree(toy_site, tmp_path / "html")
 
 
 @pytest.fixture(scope="session")
 def real_book(made_once, pglite) -> Path:
-    """A checkout with the book of all chapters, as `pgrerun book` has built it."""
+    """A checkout with the book of all chapters, as `pgrerun book` has built it. It takes minutes:
+    one file alone of those that `make test` runs asks for it, so that no other process waits.
+    """
     return made_once("real", lambda root: checkouts.build_book(root, pglite))
 
 
@@ -88,29 +82,12 @@ def real_site(real_book) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_epub(made_once, real_book) -> Path:
+def real_epub(real_book) -> Path:
     """The same, printed; its PDF lies beside it."""
     if printing.browser() is None:
         pytest.skip("Chromium prints the PDF, and there is none on PATH")
-    made_once("printed", lambda _: checkouts.command(real_book, "print"))
+    checkouts.command(real_book, "print")
     return real_book / "_build" / "print" / "postgres-rerun.epub"
-
-
-@pytest.fixture(scope="session", params=["toy", "real"])
-def site(request) -> Path:
-    """Both sites, one after the other."""
-    return request.getfixturevalue(f"{request.param}_site")
-
-
-@pytest.fixture(scope="session", params=["toy", "real"])
-def looked_at(request) -> list[Path]:
-    """Every page of the real site, and those of the toys' that are not as there: one of them has a
-    record, and the others are the same.
-    """
-    if request.param == "real":
-        return checkouts.pages(request.getfixturevalue("real_site"))
-    toys = ("index", "scoreboard", "disagreements", "results/tp1", "results/hot")
-    return [request.getfixturevalue("toy_site") / f"{name}.html" for name in toys]
 
 
 @pytest.fixture(scope="session")

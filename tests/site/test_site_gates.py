@@ -1,5 +1,8 @@
 """Each gate lets a good book through and stops each kind of bad one."""
 
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nbformat
@@ -9,8 +12,6 @@ from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.site import gates
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -154,20 +155,7 @@ def test_a_folder_is_searched_but_not_its_builds(tmp_path):
     assert str(error.value).count("12 ms") == 1
 
 
-@pytest.mark.parametrize("pattern", ["book/*.md", "notebooks/*.ipynb"])
-def test_the_books_own_pages_hold_the_rule(pattern):
-    found = sorted(ROOT.glob(pattern))
-    assert found
-    for page in found:
-        gates.check_prose(page)
-
-
 # --- the built site
-
-
-def change(page: Path, old: str, new: str) -> None:
-    assert old in page.read_text()
-    page.write_text(page.read_text().replace(old, new, 1))
 
 
 def test_the_built_site_passes_and_an_unbuilt_one_is_refused(toy_site, tmp_path):
@@ -176,121 +164,133 @@ def test_the_built_site_passes_and_an_unbuilt_one_is_refused(toy_site, tmp_path)
         gates.check_site(tmp_path)
 
 
-DAMAGES = {
-    "a chart is lost": (
-        "results/tp1.html",
-        'class="vl-chart"',
-        'class="gone"',
-        "shows 4 charts, its notebook has 5",
-    ),
-    "a specification is lost": (
-        "results/tp1.html",
-        'class="vl-spec">{',
-        'class="vl-spec">',
-        "lost its specification",
-    ),
-    "no description": (
-        "results/tp1.html",
-        '"description":"Four',
-        '"was":"Four',
-        "has no text description",
-    ),
-    "a script from elsewhere": (
-        "index.html",
-        "</head>",
-        '<script src="https://a.test/v.js"></script></head>',
-        "<script> fetches",
-    ),
-    "without a scheme": (
-        "index.html",
-        "</head>",
-        '<link rel="stylesheet" href="//a.test/f.css"></head>',
-        "<link> fetches //a.test",
-    ),
-    "a picture from elsewhere": (
-        "index.html",
-        "</article>",
-        '<img alt="x" src="http://a.test/p"></article>',
-        "<img> fetches",
-    ),
-    "a frame": (
-        "index.html",
-        "</article>",
-        '<iframe src="https://a.test/"></iframe></article>',
-        "<iframe> fetches",
-    ),
-    "a lost script": (
-        "index.html",
-        "</head>",
-        '<script src="_static/gone.js?v=1"></script></head>',
-        "fetches _static/gone.js?v=1, which is not there",
-    ),
-    "a lost picture": (
-        "index.html",
-        "</article>",
-        '<img alt="x" src="_images/gone.svg"></article>',
-        "_images/gone.svg, which is not there",
-    ),
-    "a lost second picture": (
-        "index.html",
-        "</article>",
-        '<img alt="x" srcset="_static/logo.svg 1x, gone.svg 2x"></article>',
-        "fetches gone.svg, which is not there",
-    ),
-    "a dead link": (
-        "index.html",
-        "</article>",
-        '<a href="nowhere.html">x</a></article>',
-        "nowhere.html leads nowhere",
-    ),
-    "a link out of the site": (
-        "index.html",
-        "</article>",
-        '<a href="../../book">x</a></article>',
-        "leads nowhere",
-    ),
-    "a dead anchor": (
-        "index.html",
-        "</article>",
-        '<a href="glossary.html#term-x">x</a></article>',
-        "anchor in glossary.html#term-x",
-    ),
-    "a dead anchor here": (
-        "index.html",
-        "</article>",
-        '<a href="#nothing">x</a></article>',
-        "anchor in #nothing",
-    ),
-    "no alternative text": (
-        "index.html",
-        'alt="hollow diamond"',
-        "",
-        "mark-printed.svg has no alternative text",
-    ),
-    "a file's name for it": (
-        "index.html",
-        'alt="hollow diamond"',
-        'alt="mark-printed.svg"',
-        "no alternative text",
-    ),
-}
+@pytest.fixture
+def small(executed, tmp_path) -> Callable[[Mapping[str, str]], Path]:
+    """Writes files and the toy chapter, as it was executed, into a folder."""
+
+    def write(files: Mapping[str, str]) -> Path:
+        for name, text in files.items():
+            (tmp_path / "small" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "small" / name).write_text(text)
+        for folder in ("_sources/results", "results"):  # where a site has it, and where a book has
+            (tmp_path / "small" / folder).mkdir(parents=True, exist_ok=True)
+            shutil.copy(executed(), tmp_path / "small" / folder / "tp1.ipynb")
+        return tmp_path / "small"
+
+    return write
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_site_is_refused(copied_site, damage):
-    page, old, new, complaint = DAMAGES[damage]
-    change(copied_site / page, old, new)
+@pytest.fixture(scope="module")
+def site(toy) -> dict[str, str]:
+    """A site that passes: three pages, one of them of the toy chapter."""
+    charts = [cell.outputs[0].data["text/html"] for cell in charts_of(toy)]
+    return {
+        "index.html": (
+            "<html><head></head><body><article><a href='glossary.html#term-page'>a page</a>"
+            '<a href="results/tp1.html">TP1</a><img alt="hollow diamond" src="mark-printed.svg">'
+            "</article></body></html>"
+        ),
+        "glossary.html": "<html><body><p id='term-page'>A page.</p></body></html>",
+        "results/tp1.html": f"<html><body>{''.join(charts)}</body></html>",
+        "mark-printed.svg": "<svg/>",
+        "style.css": "p { color: red }",
+    }
+
+
+HEAD, END = "</head>", "</article>"
+DAMAGES = [  # page, what is put for what there, complaint
+    ("results/tp1.html", 'class="vl-chart"', 'class="gone"', "4 charts, its notebook has 5"),
+    ("results/tp1.html", 'class="vl-spec">{', 'class="vl-spec">', "lost its specification"),
+    ("results/tp1.html", '"description":"Four', '"was":"Four', "has no text description"),
+    *(
+        ("index.html", place, added + place, complaint)
+        for place, added, complaint in (
+            (HEAD, '<script src="https://a.test/v.js"></script>', "<script> fetches"),
+            (HEAD, '<link rel="stylesheet" href="//a.test/f.css">', "<link> fetches //a.test"),
+            (END, '<img alt="x" src="http://a.test/p">', "<img> fetches"),
+            (END, '<iframe src="https://a.test/"></iframe>', "<iframe> fetches"),
+            (HEAD, '<script src="gone.js?v=1"></script>', "gone.js?v=1, which is not there"),
+            (END, '<img alt="x" src="gone.svg">', "gone.svg, which is not there"),
+            (END, '<img alt="x" srcset="mark-printed.svg 1x, gone.svg 2x">', "fetches gone.svg,"),
+            (END, '<a href="nowhere.html">x</a>', "nowhere.html leads nowhere"),
+            (END, '<a href="../../book">x</a>', "leads nowhere"),
+            (END, '<a href="glossary.html#term-x">x</a>', "anchor in glossary.html#term-x"),
+            (END, '<a href="#nothing">x</a>', "anchor in #nothing"),
+        )
+    ),
+    ("index.html", 'alt="hollow diamond"', "", "mark-printed.svg has no alternative text"),
+    ("index.html", "hollow diamond", "mark-printed.svg", "no alternative text"),
+    ("style.css", "p {", '@import "https://fonts.test/css"; p {', "fetches https://fonts.test"),
+]
+
+
+@pytest.mark.parametrize(("page", "old", "new", "complaint"), DAMAGES)
+def test_a_damaged_site_is_refused(small, site, page, old, new, complaint):
+    gates.check_site(small(site))
+    assert old in site[page]
     with pytest.raises(BookError) as error:
-        gates.check_site(copied_site)
+        gates.check_site(small(site | {page: site[page].replace(old, new, 1)}))
     assert complaint in str(error.value) and page in str(error.value)
 
 
-def test_a_style_that_fetches_a_font_is_refused_in_a_list_that_is_cut(copied_site):
-    style = copied_site / "_static" / "pgrerun.css"
-    style.write_text('@import "https://fonts.test/css?family=X";')
-    with pytest.raises(BookError, match="pgrerun.css: fetches https://fonts.test"):
-        gates.check_site(copied_site)
-    links = '<a href="nowhere.html">x</a>' * 19
-    change(copied_site / "index.html", "</article>", f"{links}</article>")
+def test_a_long_list_of_faults_is_cut(small, site):
+    dead = site["index.html"].replace(END, '<a href="nowhere.html">x</a>' * 19 + END)
     with pytest.raises(BookError, match=r"and \d+ more"):
-        gates.check_site(copied_site)
+        gates.check_site(small(site | {"index.html": dead}))
+
+
+# --- the printed book
+
+
+def test_the_printed_book_passes(toy_book, toy_epub):
+    gates.check_epub(toy_epub, toy_book / "book")
+
+
+EPUB = {
+    "mimetype": "application/epub+zip",
+    "META-INF/container.xml": "<container/>",
+    "content.opf": "<package>{}</package>",
+    "index.xhtml": '<html><body><a href="glossary.xhtml#term-page">a page</a></body></html>',
+    "glossary.xhtml": '<html><body><p id="term-page">A page.</p></body></html>',
+    "results/tp1.xhtml": "<html><body>{}</body></html>".format(
+        '<div class="vl-chart"><img alt="Two rows." src="../chart.svg"/></div>' * 5
+    ),
+    "chart.svg": "<svg/>",
+}
+LISTED = [name for name in EPUB if name not in ("mimetype", "META-INF/container.xml")]
+EPUB["content.opf"] = EPUB["content.opf"].format(
+    "".join(f'<item id="{name}" href="{name}"/>' for name in LISTED if name != "content.opf")
+)
+BODY = "</body>"
+
+
+def packed(target: Path, files: Mapping[str, str], first: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(target, "w") as package:
+        for name, text in files.items():
+            package.writestr(name, text, first if name == "mimetype" else zipfile.ZIP_DEFLATED)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "complaint"),
+    [
+        ("mimetype", "", "", "mimetype is not its first"),
+        ("index.xhtml", BODY, "<br></body>", "index.xhtml is not well-formed"),
+        ("index.xhtml", BODY, '<a href="nowhere.xhtml">x</a></body>', "xhtml leads nowhere"),
+        ("index.xhtml", BODY, '<a href="glossary.xhtml#no">x</a></body>', "glossary.xhtml#no"),
+        ("results/tp1.xhtml", 'class="vl-chart"', 'class="gone"', "4 charts, its notebook has 5"),
+        ("index.xhtml", BODY, "<script>1</script></body>", "has a script"),
+        ("index.xhtml", BODY, '<img alt="x" src="https://a.test/p"/></body>', "<img> fetches"),
+        ("results/tp1.xhtml", 'alt="Two rows."', 'alt=""', "no alternative text"),
+        ("content.opf", 'href="chart.svg"', 'href="other.svg"', "chart.svg is in the package but"),
+    ],
+)
+def test_a_damaged_epub_is_refused(small, tmp_path, page, old, new, complaint):
+    source = small({})
+    gates.check_epub(packed(tmp_path / "whole.epub", EPUB), source)
+    assert old in EPUB[page]
+    damaged = EPUB | {page: EPUB[page].replace(old, new, 1)}
+    first = zipfile.ZIP_DEFLATED if page == "mimetype" else zipfile.ZIP_STORED
+    with pytest.raises(BookError) as error:
+        gates.check_epub(packed(tmp_path / "broken.epub", damaged, first), source)
+    assert complaint in str(error.value)
