@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from servers import SMALL
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.disk import HP_97560, Disk, library
+from pgrerun.lab.disk import Disk, library
 from pgrerun.lab.instruments import overlap
 from pgrerun.lab.server import Cluster
 
@@ -72,41 +71,6 @@ def test_drawn_times_are_exponential_and_their_seeds(slow):
     assert first.mean() == pytest.approx(5 * MS, rel=0.06)
     assert np.mean(first > 5 * MS) == pytest.approx(math.exp(-1), abs=0.03)
     assert np.mean(first > 15 * MS) == pytest.approx(math.exp(-3), abs=0.012)
-
-
-def expected(heads, place, size, before, start):
-    """Seek, rotation and transfer of one request, and the cylinder it leaves the heads on."""
-    cylinder = place // (heads.tracks * heads.track_bytes)
-    distance = abs(cylinder - before)
-    if distance > heads.near_most:
-        seek = heads.far_base + heads.far_each * distance
-    else:
-        seek = heads.near_base + heads.near_root * math.sqrt(distance) if distance else 0.0
-    angle = place % heads.track_bytes / heads.track_bytes
-    turned = (start + seek) / heads.revolution % 1
-    wait = (angle - turned) % 1 * heads.revolution
-    return seek + wait + size / heads.track_bytes * heads.revolution, cylinder
-
-
-def test_heads_seek_the_cylinder_and_wait_for_the_place_to_come_round(slow):
-    slow.set(Disk(read=2.2 * MS, heads=HP_97560))
-    megabyte, now, at = 1 << 20, 0.0, 0
-    for place in range(700):  # a file's megabytes lie where they were first asked for: in a row
-        now = slow.serve("read", now, file=7, offset=place * megabyte)
-        at = place * megabyte // (HP_97560.tracks * HP_97560.track_bytes)
-    for place in (0, 8192, 699 * megabyte, 698 * megabyte + 5000, 3 * megabyte, 3 * megabyte):
-        taken, at = expected(HP_97560, place, 8192, at, now + 2.2 * MS)
-        done = slow.serve("read", now, file=7, offset=place, size=8192)
-        assert done - now == pytest.approx(2.2 * MS + taken, abs=2e-6)
-        now = done + 1 * MS
-
-
-def test_another_file_lies_elsewhere(slow):
-    slow.set(Disk(read=0.0, heads=HP_97560))
-    first = slow.serve("read", 0.0, file=1)
-    again = slow.serve("read", first + 1 * MS, file=1)
-    assert again - first == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
-    assert slow.serve("read", again, file=2) - again > HP_97560.near_base
 
 
 # ---- what programs meet
@@ -336,15 +300,6 @@ def test_a_server_that_crashed_on_it_recovers_on_it(on_disk):
         connection.execute("CREATE TABLE recovered (id int)")
         connection.execute("DROP TABLE recovered")
     assert stretch.counts().flushes.requests > 0
-
-
-def test_a_running_server_is_put_on_it_for_a_while(base):
-    with Cluster(settings=SMALL) as server:
-        with disk.slowed(Disk(flush=1 * MS), server) as stretch, server.connect() as connection:
-            connection.execute("CREATE TABLE flushed (id int)")
-        assert stretch.counts().flushes.requests > 0 and server.disk is None
-        environment = Path(f"/proc/{next(iter(server.pids()))}/environ").read_bytes()
-        assert b"PGRERUN_DISK" not in environment
 
 
 def test_requests_that_would_pass_it_by_are_refused(slow):

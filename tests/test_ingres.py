@@ -1,22 +1,15 @@
-"""The miniature of 1981: pages as printed, three engines of one opinion, PostgreSQL's answers, and
-damaged files.
-"""
+"""The miniature of 1981: pages as printed, PostgreSQL's answers, and damaged files."""
 
 import contextlib
 import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 from pgrerun.chapters.wisconsin.contenders import Miniature
 from pgrerun.errors import QueryError, RerunError
 from pgrerun.lab.ingres import (
-    ENGINES,
-    INTERPRETER,
     PAGE,
-    THREADED,
     Cache,
     DataBase,
     Domain,
@@ -26,9 +19,7 @@ from pgrerun.lab.ingres import (
     Layout,
     UnixFile,
 )
-from pgrerun.lab.ingres.compiled import Compiler
-from pgrerun.lab.ingres.symbols import interpret, program
-from pgrerun.lab.quel import Session, read
+from pgrerun.lab.quel import Session
 from pgrerun.lab.relations import Parts
 
 NARROW = Layout(
@@ -94,9 +85,8 @@ def test_the_layout_gives_the_sizes_that_are_printed(files):
     assert (keyed.main, keyed.overflow, keyed.directory) == (646, 130, 4)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_answers_are_postgresqls(cluster, files, engine):
-    base = DataBase(files.cache, files, engine, {"parts": isam(files())})
+def test_answers_are_postgresqls(cluster, files):
+    base = DataBase(files.cache, files, {"parts": isam(files())})
     with cluster.connect() as connection, connection.transaction(force_rollback=True):
         connection.execute(f"CREATE TABLE parts AS {Parts(wide=True).select()}")
         session = Session(connection)
@@ -106,7 +96,7 @@ def test_answers_are_postgresqls(cluster, files, engine):
 
 
 def test_pages_read_are_those_that_the_structure_implies(files):
-    base = DataBase(files.cache, files, INTERPRETER, {"parts": isam(files())})
+    base = DataBase(files.cache, files, {"parts": isam(files())})
     reads = {}
     for name in ("b", "e", "f", "h"):
         files.cache.empty()
@@ -159,7 +149,7 @@ def test_a_hashed_relation_finds_what_it_holds_on_the_pages_of_one_chain(files, 
 
 
 def test_an_index_leads_to_the_pages_of_its_tuples_and_follows_every_change():
-    with Miniature("", THREADED) as one:
+    with Miniature() as one:
         one.load(200)
         base, relation = one.base, one.base.relations["tenk1_with"]
         one.cache.empty()
@@ -200,9 +190,7 @@ def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are(fi
 
 
 def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
-    base = DataBase(
-        files.cache, files, THREADED, {"parts": Heap.build(files(), NARROW, Parts(210).rows())}
-    )
+    base = DataBase(files.cache, files, {"parts": Heap.build(files(), NARROW, Parts(210).rows())})
     rows = list(Parts(210).rows())
     assert base.run(RANGES + "retrieve (p.pnum) where p.qoh = max(q.qoh)") == [
         (row[0],) for row in rows if row[4] == max(each[4] for each in rows)
@@ -224,67 +212,6 @@ def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
     }
 
 
-def test_a_sequence_of_commands_is_compiled_once(files):
-    base = DataBase(files.cache, files, THREADED, {"parts": isam(files())})
-    base.run(RANGES + QUERIES["g"])
-    black = sum(row[2] == "black" for row in Parts(wide=True).rows())
-    assert base.work.commands == 1 + black and base.work.compilations == 2
-
-
-numbers = some.one_of(
-    some.integers(-999, 999).map(str),
-    some.floats(0.5, 99, allow_nan=False).map(lambda x: f"{x:.3f}"),
-)
-operands = some.recursive(
-    some.one_of(numbers, some.sampled_from(["r.a", "r.b", "r.x"])),
-    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from("+-*"), inner),
-    max_leaves=6,
-)
-comparisons = some.builds(
-    "{} {} {}".format, operands, some.sampled_from(["=", "!=", "<", "<=", ">", ">="]), operands
-)
-qualifications = some.recursive(
-    comparisons,
-    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner),
-    max_leaves=4,
-)
-
-
-@settings(max_examples=150)
-@given(
-    qualifications,
-    some.integers(-30000, 30000),
-    some.integers(-(2**31), 2**31 - 1),
-    some.floats(-1e6, 1e6),
-)
-def test_all_engines_agree_on_any_qualification(where, a, b, x):
-    layout = Layout((Domain("a", "i", 2), Domain("b", "i", 4), Domain("x", "f", 8)))
-    [_, command] = read(f"range of r is r retrieve (r.a) where {where}")
-    code, stored = program(command.where, layout), layout.pack((a, b, x))
-    answers = [
-        bool(evaluate(stored, 0))
-        for evaluate in (
-            lambda *place: interpret(code, *place),
-            Compiler().threaded(code),
-            Compiler().inline(code),
-        )
-    ]
-    assert len(set(answers)) == 1, where
-
-
-def test_constants_are_computed_once_by_the_compiler_and_each_time_by_the_interpreter(monkeypatch):
-    [_, command] = read("range of p is parts " + QUERIES["d"])
-    calls = []
-    log = math.log
-    monkeypatch.setattr(math, "log", lambda value: calls.append(value) or log(value))
-    code, stored = program(command.where, NARROW), NARROW.pack(Parts().row(1))
-    threaded = Compiler().threaded(code)
-    [threaded(stored, 0) for _ in range(10)]
-    assert len(calls) == 1
-    [interpret(code, stored, 0) for _ in range(10)]
-    assert len(calls) == 11
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -300,11 +227,8 @@ def test_constants_are_computed_once_by_the_compiler_and_each_time_by_the_interp
         (RANGES + "retrieve (x = sqrt(p.pnum))", "can't evaluate"),
     ],
 )
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_it_cannot_run_is_said(files, engine, text, told):
-    base = DataBase(
-        files.cache, files, engine, {"parts": Heap.build(files(), NARROW, Parts(10).rows())}
-    )
+def test_what_it_cannot_run_is_said(files, text, told):
+    base = DataBase(files.cache, files, {"parts": Heap.build(files(), NARROW, Parts(10).rows())})
     with pytest.raises(QueryError, match=told):
         base.run(text)
 

@@ -122,28 +122,13 @@ def test_right_justified_strings_are_unique_and_count_in_base_26():
     assert (np.argsort(columns["stringu1"]) == np.argsort(columns["unique1"])).all()
 
 
-@pytest.mark.parametrize(
-    ("strings", "place", "text", "different"),
-    [
-        # those that are printed in 1993 are not unique
-        ("dewitt1993", 26, b"BAAAAAA" + b"x" * 45, 9_616),
-        ("bitton1983", 22**2 + 3 * 22 + 1, b"B" + b"X" * 25 + b"D" + b"X" * 24 + b"B", 10_000),
-    ],
-)
-def test_strings_of_other_documents_have_their_shape(strings, place, text, different):
-    columns = Wisconsin("t", 10_000, "1990", strings=strings).columns()
-    assert columns["stringu2"][place] == text
-    assert len(np.unique(columns["stringu1"])) == different
-
-
 @pytest.mark.parametrize("attributes", ["1993", "1990"])
-@pytest.mark.parametrize("strings", ["unique", "dewitt1993", "bitton1983"])
 @pytest.mark.parametrize("roll, order", [(17, 2), (999, 1)])
 @pytest.mark.parametrize(
     "n, first, count", [(70_000, 65_530, 11), (1_000, 3, 5), (1_000, 1_000, 0)]
 )
-def test_a_slice_of_columns_equals_that_slice(attributes, strings, roll, order, n, first, count):
-    relation = Wisconsin("t", n, attributes, roll=roll, order=order, strings=strings)
+def test_a_slice_of_columns_equals_that_slice(attributes, roll, order, n, first, count):
+    relation = Wisconsin("t", n, attributes, roll=roll, order=order)
     whole, part = relation.columns(), relation.columns(first, count)
     for name in whole:
         assert (part[name] == whole[name][first : first + count]).all(), name
@@ -171,7 +156,6 @@ def test_memory_does_not_grow_with_the_relation():
         (("Tenk1", 10), "'Tenk1'"),
         (("t", 10, "1983"), "'1983'"),
         (("t", 10, "1993", 0, 3), "order 1 or 2, not 3"),
-        (("t", 10, "1993", 0, 1, "left"), "'left'"),
     ],
 )
 def test_bad_relations_and_tuples_beyond_the_end_are_refused(arguments, said):
@@ -189,8 +173,8 @@ def test_bad_relations_and_tuples_beyond_the_end_are_refused(arguments, said):
     "relation",
     [
         Wisconsin("tenk1", 10_000),
-        Wisconsin("tenk2", 10_000, "1990", order=2, strings="bitton1983"),
-        Wisconsin("onek", 999, "1993", roll=500, strings="dewitt1993"),
+        Wisconsin("tenk2", 10_000, "1990", order=2),
+        Wisconsin("onek", 999, "1993", roll=500),
     ],
     ids=lambda relation: relation.name,
 )

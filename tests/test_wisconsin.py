@@ -11,7 +11,6 @@ from judging import opened, word
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.lab.ingres import INLINE, THREADED
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import builds
@@ -176,7 +175,7 @@ def test_a_method_is_forced_whatever_the_servers_default(cluster, both, name, ke
 
 
 def test_an_engine_leaves_nothing_behind(tmp_path, base):
-    with Duck(tmp_path) as duck, contenders.Miniature("", INLINE) as miniature:
+    with Duck(tmp_path) as duck, contenders.Miniature() as miniature:
         duck.execute("CREATE TABLE t (a int4)")
         miniature.load(100)
         assert list(tmp_path.iterdir()) and list(base.iterdir())
@@ -413,7 +412,7 @@ def test_postgres_is_faster_by_the_instructions_of_then(then, expected):
 
 @pytest.fixture(scope="module")
 def ingres():
-    with contenders.Miniature("", THREADED) as one:
+    with contenders.Miniature() as one:
         one.load(SMALL)
         yield one
 
