@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ def word(
     return str(judged(claim, chapter, processors=processors, **tables).verdict)
 
 
+@functools.lru_cache(maxsize=1)
+def _database(chapter: str, names: frozenset[str]) -> Database:
+    """A database for rows of these experiments: the cases of a test, which follow each other, put
+    theirs into the place of the last one's.
+    """
+    return Database(chapter)
+
+
 def judged(
     claim: str,
     chapter: str,
@@ -66,13 +75,13 @@ def judged(
     `processors` are the machine's, of a claim that speaks of many; `query` changes what is asked,
     where that is of what is printed, which no test can make up.
     """
-    with Database(chapter) as database:
-        for name, found in tables.items():
-            units = experiments_of(chapter)[name].units
-            checked = [rows.check(name, row, units) for row in found]
-            database.add("run", chapter, name, rows.frame(checked, units), units)
-        rule = evidence.rules(parameters.folder(chapter))[claim]
-        rule = dataclasses.replace(rule, query=query(rule.query))
-        regimes = claims.ledger()[claim].regimes
-        machine = {name: processors for name in regimes if name.endswith(" processors")}
-        return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)
+    database = _database(chapter, frozenset(tables))
+    for name, found in tables.items():
+        units = experiments_of(chapter)[name].units
+        checked = [rows.check(name, row, units) for row in found]
+        database.add("run", chapter, name, rows.frame(checked, units), units)
+    rule = evidence.rules(parameters.folder(chapter))[claim]
+    rule = dataclasses.replace(rule, query=query(rule.query))
+    regimes = claims.ledger()[claim].regimes
+    machine = {name: processors for name in regimes if name.endswith(" processors")}
+    return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)
