@@ -1,8 +1,10 @@
 """What a chapter's rules make of rows that a test makes up, or changes after they were measured."""
 
+import ast
 import contextlib
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,11 @@ import pandas as pd
 import pytest
 
 from pgrerun import notebook, parameters
-from pgrerun.lab.testbed import experiments_of
+from pgrerun.lab.testbed import Experiment, Testbed, experiments_of
 from pgrerun.record import claims, evidence, rows, verdicts
 from pgrerun.record.database import Database
 
+UNTESTED = "not tested here"
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
@@ -30,6 +33,16 @@ def opened(runs: Path, chapter: str, given: Mapping[str, Any]) -> Iterator[noteb
         finally:
             found.leave()
             found.record.release()
+
+
+def measured(bed: Testbed, wanted: Experiment, **changed: Any) -> list[dict[str, Any]]:
+    """The rows of an experiment, which finds those that it has, as in a notebook."""
+    found: list[dict[str, Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bed, "_rows", lambda name: found if name == wanted.name else [])
+        for row in bed.measure(wanted, changed):
+            found.append(row)
+    return found
 
 
 def changed_word(chapter: notebook.Notebook, claim: str, **changes: Change) -> str:
@@ -85,3 +98,45 @@ def judged(
     regimes = claims.ledger()[claim].regimes
     machine = {name: processors for name in regimes if name.endswith(" processors")}
     return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)
+
+
+def counted(text: str, *values: object) -> list[dict[str, Any]]:
+    """Rows from a table in text: a line of names, then a line for each row.
+
+    Two spaces or more lie between what is in a line, and `values` take the places of {0}, {1}.
+    Numbers, truth values and texts in quotes are written as in Python, other texts as they are; a
+    row has nothing where it has a dash.
+    """
+    lines = text.format(*values).strip().splitlines()
+    names, *found = (re.split("  +", line.strip()) for line in lines)
+    return [
+        {name: _value(cell) for name, cell in zip(names, row, strict=True) if cell != "-"}
+        for row in found
+    ]
+
+
+def _value(cell: str) -> Any:
+    with contextlib.suppress(ValueError, SyntaxError):
+        return ast.literal_eval(cell)
+    return cell
+
+
+def repeated(variants: Iterable[Mapping[str, Any]], blocks: int = 5) -> list[dict[str, Any]]:
+    """Rows of a comparison that finds these values in every block, or nearly.
+
+    Numbers with a fraction were measured, and are a thousandth larger in each next block.
+    """
+    return [
+        {
+            name: value * (1 + block / 1000) if isinstance(value, float) else value
+            for name, value in variant.items()
+        }
+        | {"block": block, "disturbed": "", "left_out": False}
+        for variant in variants
+        for block in range(blocks)
+    ]
+
+
+def timed(text: str, *values: object, blocks: int = 5) -> list[dict[str, Any]]:
+    """Rows of a comparison, `repeated`, from a table in text as in `counted`."""
+    return repeated(counted(text, *values), blocks)

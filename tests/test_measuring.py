@@ -1,6 +1,7 @@
 """The chapter `measuring`: what is drawn from noise of known kind, and what its rules say."""
 
 import math
+from contextlib import closing
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -22,7 +23,7 @@ from pgrerun.lab.models import repeated_runs
 from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Block, Testbed
 from pgrerun.parameters import chapter_parameters
-from tests.judging import judged, word
+from tests.judging import UNTESTED, counted, measured, timed, word
 
 TINY = {"pairs": 5, "clients": 2, "milliseconds": 50, "blocks": 8, "seconds": 0.5, "resamples": 50}
 BLOCK = Block(0, 1, 0)
@@ -31,33 +32,15 @@ SLOT = 0.05  # seconds
 
 @pytest.fixture(scope="module")
 def bed():
-    kept: dict[str, list[dict]] = {}
-    found = Testbed(
-        chapter_parameters("measuring", TINY), bundled(), rows=lambda name: kept.get(name, [])
-    )
-    found.kept = kept
-    yield found
-    found.close()
+    with closing(Testbed(chapter_parameters("measuring", TINY), bundled())) as found:
+        yield found
 
 
-def measured(bed, wanted):
-    """The rows of an experiment, kept as a notebook keeps them."""
-    kept = bed.kept[wanted.name] = []
-    for row in bed.measure(wanted, {}):
-        kept.append(row)
-    return kept
-
-
-# ---- planted effects and repeats
+# ---- repeats
 
 
 def noise(spread: float, size: int = 400) -> np.ndarray:
     return np.random.default_rng(7).lognormal(0, spread, size)
-
-
-def test_planted_scans_count_exactly_as_many_tuples_more(bed):
-    counted = [row["counted"] for row in measured(bed, aa_runs.planted)]
-    assert counted == [20_000, 20_000, 20_400, 21_000, 22_000]
 
 
 def test_equal_variants_raise_few_alarms_and_planted_effects_are_found_in_quiet():
@@ -70,16 +53,6 @@ def test_a_biased_recording_does_not_pass_for_noise():
     """The equal variants are called by chance: a ratio off 1 is noise in both directions."""
     low, _ = aa_runs.drawn_intervals(1.3 * noise(0.001), 11, 100, seed=1).T
     assert np.mean(low > 1) < 0.1
-
-
-def test_power_and_repeats_are_drawn_from_the_recorded_runs(bed):
-    assert len(measured(bed, aa_runs.twins)) == 8 * len(aa_runs.VARIANTS)
-    power = pd.DataFrame(measured(bed, aa_runs.power))
-    least = power[power["effect"] == 1].sort_values("pairs")["least"]
-    assert least.iloc[0] >= least.iloc[-1] > 1, "more pairs find smaller effects"
-    assert power["found"].between(power["low"], power["high"]).all()
-    spoilt = pd.DataFrame(measured(bed, aa_runs.spoilt_runs))
-    assert (spoilt.loc[spoilt["repeats"] == 2, "share"] == 0).all()
 
 
 @pytest.mark.parametrize("time", [0.0, None])
@@ -152,21 +125,6 @@ def test_a_run_too_short_for_slots_has_neither_swing_nor_length(ends):
     assert math.isnan(over_time.length(throughput, SLOT))
 
 
-def runs_of(cycles: int) -> list[dict]:
-    """Runs of both loads, of which a write test swings and needs to last twice as much."""
-    return [
-        {"load": load, "block": block, "swing": much, "length": 60 * much, "cycles": cycles}
-        for block in range(7)
-        for load, much in ((over_time.READS, 0.1 + block / 1000), (over_time.WRITES, 0.2))
-    ]
-
-
-@pytest.mark.parametrize("claim", ["haas-070", "haas-072"])
-@pytest.mark.parametrize(("cycles", "expected"), [(2, "holds"), (0, "not tested here")])
-def test_cycles_made_short_on_purpose_are_no_steady_state(claim, cycles, expected):
-    assert word(claim, "measuring", over_time=runs_of(cycles=cycles)) == expected
-
-
 # ---- profiles
 
 
@@ -207,43 +165,12 @@ def test_a_profile_with_columns_for_branches_is_read():
     assert set(found["symbol"]) == {"LockAcquire", "schedule"}
 
 
-def profile(load: str, tps: float, lock_code: float, lock_sleeps: float) -> list[dict]:
-    def part(instrument: str, name: str, share: float) -> dict:
-        ends = {"share": share, "low": share - 0.01, "high": share + 0.01}
-        return {"load": load, "instrument": instrument, "part": name, **ends}
-
-    return [
-        {"load": load, "instrument": "pgbench", "part": "throughput", "tps": tps},
-        part(lock_waits.PROFILE, lock_waits.IN_MANAGER, lock_code),
-        part(lock_waits.SWITCHES, lock_waits.HEAVYWEIGHT, lock_sleeps),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("queued", "said"),
-    [
-        ((500, 0.02, 0.4), "holds"),
-        ((900, 0.02, 0.4), "holds"),  # that waiting costs throughput isn't what is claimed
-        ((500, 0.30, 0.4), "partly"),
-        ((500, 0.02, 0.0), "partly"),
-        ((500, 0.11, 0.4), "inconclusive"),
-        ((500, 0.30, 0.0), "not so"),
-    ],
-)
-def test_profile_facts_can_fail_one_by_one(queued, said):
-    rows = profile(lock_waits.FREE, 1000, 0.01, 0.0) + profile(lock_waits.QUEUED, *queued)
-    assert word("haas-076", "measuring", profiles=rows) == said
-
-
-CHAINS = pd.DataFrame({"chain": [("LockAcquire",)], "samples": [50]})
-TOO_LATE = ServerError("the processes are gone")
-
-
 def profiled(bed, monkeypatch, load, *samples):
     """The rows of a profile where perf's samples are these, one after the other."""
+    chains = pd.DataFrame({"chain": [("LockAcquire",)], "samples": [50]})
     sample = Mock(side_effect=samples)
     monkeypatch.setattr(perf, "sample", sample)
-    monkeypatch.setattr(off_cpu, "sample_stacks", lambda pids, seconds: CHAINS)
+    monkeypatch.setattr(off_cpu, "sample_stacks", lambda pids, seconds: chains)
     loads.create(bed.server, "counted", "relations.counted", clients=2)
     return list(lock_waits.profile(bed, load)), sample
 
@@ -256,65 +183,24 @@ def test_profiles_that_hold_next_to_nothing_are_no_profiles(sampling, bed, monke
 
 
 def test_a_profiler_that_came_too_late_is_given_a_longer_run(bed, monkeypatch):
+    late = ServerError("the processes are gone")
     many = pd.DataFrame({"symbol": ["LockAcquire", "x"], "samples": [25, 75]})
-    rows, sample = profiled(bed, monkeypatch, lock_waits.QUEUED, TOO_LATE, many)
+    rows, sample = profiled(bed, monkeypatch, lock_waits.QUEUED, late, many)
     assert [len(called.args[0]) for called in sample.call_args_list] == [2, 2]
     shares = {row["part"]: row.get("share") for row in rows}
     assert shares[lock_waits.IN_MANAGER] == 0.25
 
 
-@pytest.mark.parametrize(("milliseconds", "expected"), [(5000, "holds"), (50, "not tested here")])
-def test_gprof_and_perf_are_compared_on_builds_of_2012(milliseconds, expected):
-    times = {observers.UNWATCHED: 1, observers.PERF: 1.01, observers.GPROF: 2}
-    rows = [
-        {"profiler": name, "block": n, "time": time + n / 1000, "milliseconds": milliseconds}
-        for n in range(7)
-        for name, time in times.items()
-    ]
-    assert word("haas-075", "measuring", profilers_of_2012=rows) == expected
-
-
-# ---- lightweight locks
-
-
-@pytest.mark.parametrize(
-    ("views", "counted", "said"), [(0, 42, "holds"), (9, 42, "not so"), (0, 0, "inconclusive")]
-)
-def test_views_of_2012_hide_a_wait_only_where_somebody_waits(views, counted, said):
-    today = {"server": lock_waits.TODAY, "lock": lock_waits.TOTAL, "instrument": lock_waits.VIEWS}
-    build = {"server": "9.2-lwlock-stats", "lock": lock_waits.TOTAL}
-    rows = [
-        today | {"waits": 9, "spins": 0, "taken": 0},
-        build | {"instrument": lock_waits.VIEWS, "waits": views},
-        build | {"instrument": lock_waits.STATS, "lock": "lock 7", "waits": counted},
-    ]
-    found = judged("haas-074", "measuring", lightweight_locks=rows)
-    assert found.verdict == said
-    assert {str(beside.verdict) for beside in found.beside.values()} == {"partly"}
-
-
-# ---- artificial loads, mechanisms
+# ---- artificial loads
 
 
 @pytest.mark.parametrize("how", observers.LOGS.values(), ids=list(observers.LOGS))
-def test_the_log_is_written_and_removed(bed, monkeypatch, how):
-    lookups = loads.Load(
-        bed.server, "", loads.READ, 2, {"variables": loads.bank(bed.server, 2).variables}
-    )
-    before, written, run = set(bed.server.scratch.iterdir()), [], pgbench.run
-
-    def watched(*arguments, **options):
-        done = run(*arguments, **options)
-        new = set(bed.server.scratch.iterdir()) - before
-        written.extend(path for folder in new for path in folder.glob("log*"))
-        return done
-
-    monkeypatch.setattr(pgbench, "run", watched)
+def test_the_log_is_removed(bed, how):
+    variables = loads.bank(bed.server, 2).variables
+    lookups = loads.Load(bed.server, "", loads.READ, 2, {"variables": variables})
+    before = set(bed.server.scratch.iterdir())
     assert observers.logged_lookups(lookups, 1000, how, BLOCK)["processor"] > 0
-    assert set(bed.server.scratch.iterdir()) == before and bool(written) == bool(how)
-
-
-# ---- values that can't be
+    assert set(bed.server.scratch.iterdir()) == before
 
 
 @pytest.mark.parametrize("tps", [0.0, -1.0, math.inf, math.nan])
@@ -325,3 +211,75 @@ def test_a_throughput_that_cannot_be_is_no_number(bed, monkeypatch, tps):
     assert math.isnan(running.times(10, BLOCK)["time"])
     with pytest.raises(CannotMeasure, match="can't be"):
         running.lasting(50, seed=1)
+
+
+# ---- what the rules make of rows
+
+OVER_TIME = """
+load    swing  length  cycles
+reads   0.1    6.0     {0}
+writes  0.2    12.0    {0}
+"""
+
+# Waits of 9.2 that its views show, and those that its processes counted; today's views show some.
+LIGHTWEIGHT_LOCKS = """
+server                 lock          instrument    waits  spins  taken
+the server under test  all together  views         9      0      0
+9.2-lwlock-stats       all together  views         {0}    -      -
+9.2-lwlock-stats       lock 7        LWLOCK_STATS  {1}    -      -
+"""
+
+PROFILERS = """
+profiler                      time  milliseconds
+no profiler                   1.0   {0}
+perf -g at its own frequency  1.01  {0}
+gprof                         2.0   {0}
+"""
+
+
+def profiles(tps, lock_code, lock_sleeps):
+    """Throughput of queued sessions by a thousand of free ones, and shares of the lock manager's
+    code and of sleeps for its locks, of which free sessions have a hundredth and none.
+    """
+    found = [
+        {"load": load, "instrument": "pgbench", "part": "throughput", "tps": throughput}
+        for load, throughput in ((lock_waits.FREE, 1000), (lock_waits.QUEUED, tps))
+    ]
+    found += [
+        {"load": load, "instrument": instrument, "part": part}
+        | {"share": share, "low": share - 0.01, "high": share + 0.01}
+        for load, instrument, part, share in (
+            (lock_waits.FREE, lock_waits.PROFILE, lock_waits.IN_MANAGER, 0.01),
+            (lock_waits.FREE, lock_waits.SWITCHES, lock_waits.HEAVYWEIGHT, 0.0),
+            (lock_waits.QUEUED, lock_waits.PROFILE, lock_waits.IN_MANAGER, lock_code),
+            (lock_waits.QUEUED, lock_waits.SWITCHES, lock_waits.HEAVYWEIGHT, lock_sleeps),
+        )
+    ]
+    return {"profiles": found}
+
+
+@pytest.mark.parametrize(
+    ("claim", "tables", "said"),
+    [
+        # cycles made short on purpose are no steady state
+        ("haas-070", {"over_time": timed(OVER_TIME, 2)}, "holds"),
+        ("haas-070", {"over_time": timed(OVER_TIME, 0)}, UNTESTED),
+        ("haas-072", {"over_time": timed(OVER_TIME, 2)}, "holds"),
+        ("haas-072", {"over_time": timed(OVER_TIME, 0)}, UNTESTED),
+        # views of 2012 hide a wait only where somebody waits
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 42)}, "holds"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 9, 42)}, "not so"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 0)}, "inconclusive"),
+        ("haas-075", {"profilers_of_2012": timed(PROFILERS, 5000)}, "holds"),
+        ("haas-075", {"profilers_of_2012": timed(PROFILERS, 50)}, UNTESTED),
+        ("haas-076", profiles(500, 0.02, 0.4), "holds"),
+        # that waiting costs throughput isn't what is claimed
+        ("haas-076", profiles(900, 0.02, 0.4), "holds"),
+        ("haas-076", profiles(500, 0.30, 0.4), "partly"),
+        ("haas-076", profiles(500, 0.02, 0.0), "partly"),
+        ("haas-076", profiles(500, 0.11, 0.4), "inconclusive"),
+        ("haas-076", profiles(500, 0.30, 0.0), "not so"),
+    ],
+)
+def test_what_the_rules_make_of_rows(claim, tables, said):
+    assert word(claim, "measuring", **tables) == said

@@ -80,13 +80,6 @@ def test_what_is_no_build_is_refused_and_files_are_removed(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), [((1, 1), "Postgres95 1.01"), ((6, 5, 3), "6.5"), ((18, 6), "18")]
-)
-def test_releases_are_called_as_they_are(number: tuple[int, ...], name: str) -> None:
-    assert Release(number).name == name
-
-
-@pytest.mark.parametrize(
     ("given", "taken"),
     [
         ("CREATE TABLE t AS SELECT a.b FROM a", "SELECT a.b INTO TABLE t FROM a"),
@@ -117,13 +110,6 @@ def test_routines_are_placed_in_the_subsystems_of_the_report(
 ) -> None:
     where = f"/any/where/src/backend/{file}" if file else ""
     assert profiling.place(where, program)[1] == subsystem
-
-
-def test_commands_without_a_request_have_a_row() -> None:
-    names = ["statement", "file", "reads", "writes", "flushes"]
-    filled = tp1.complete(pd.DataFrame([(1, "account", 2, 1, 0)], columns=names), 1)
-    assert list(filled["statement"]) == list(range(7)) and filled["reads"].sum() == 2
-    assert (filled["file"] == "").sum() == 6
 
 
 @needs_valgrind
@@ -163,8 +149,3 @@ def test_a_request_names_its_page_and_a_file_tells_its_versions() -> None:
         assert told["left_to_vacuum"] == 3  # none of which has been taken away
         again = tp1.session(backend, bank, 5, seed=2, vacuumed=True)
         assert again["left_to_vacuum"] == 3  # all from before are gone
-
-
-def test_the_bank_of_a_build_is_the_report_s() -> None:
-    found = profiling.transactions(3, 1, DebitCredit(10, 100, 1000))
-    assert {(len(one), one[0], one[-1]) for one in found} == {(7, "BEGIN", "END")}
