@@ -15,7 +15,7 @@ import argparse
 import sys
 from contextlib import ExitStack
 
-from pgrerun.chapters.wisconsin.contenders import Contender, DuckDB, PostgreSQL
+from pgrerun.chapters.wisconsin.contenders import DuckDB, PostgreSQL, Sql
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, instance
 from pgrerun.lab.instruments import clock
 from pgrerun.lab.server import Cluster
@@ -24,7 +24,7 @@ BAR = 240  # seconds on two cores
 
 
 def lap(
-    contender: Contender, tuples: int
+    contender: Sql, tuples: int
 ) -> tuple[dict[str, float], dict[str, float], dict[str, tuple[int, int]]]:
     """Seconds of loading, queries and the rest; seconds by query; answers by query."""
     each, answers = {}, {}
