@@ -59,16 +59,6 @@ def address(laboratories):
     server.server_close()
 
 
-def test_the_recorded_page_has_a_chain_that_a_visit_prunes(laboratories):
-    soup = BeautifulSoup((laboratories / "laboratory-hot.html").read_text(), "html.parser")
-    steps = [
-        [item["class"][1] for item in page.select("li")] for page in soup.select(".line-pointers")
-    ]
-    assert steps[0] == ["normal"] * 4
-    assert steps[3] == ["normal"] * 4 + ["heap-only"] * 3
-    assert steps[4] == ["redirected"] * 2 + ["normal"] * 2 + ["unused"] + ["heap-only"] * 2
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("name", NAMES)
 def test_from_a_file_the_page_shows_what_was_recorded_and_how_to_serve_it(

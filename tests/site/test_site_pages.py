@@ -18,17 +18,6 @@ def soup(site, page) -> BeautifulSoup:
     return BeautifulSoup((site / page).read_bytes(), "html.parser")
 
 
-def test_only_pages_that_need_them_load_our_scripts(toy_site):
-    ours = {"vega-bundle", "charts.js", "scoreboard.js"}
-    needed = {
-        "results/tp1.html": {"vega-bundle", "charts.js"},
-        "scoreboard.html": {"scoreboard.js"},
-    }
-    for page in (*needed, "measure.html", "search.html", "index.html"):
-        loaded = " ".join(tag["src"] for tag in soup(toy_site, page).select("script[src]"))
-        assert {name for name in ours if name in loaded} == needed.get(page, set()), page
-
-
 def test_formulas_are_mathml_and_appear_once(toy_site):
     article = soup(toy_site, "results/tp1.html").select_one("article")
     assert len(article.select(".math-display math[display=block] mfrac")) >= 2
