@@ -1,4 +1,3 @@
--- a routine is decided where it loses, or gains, whichever branches are those that fail
 WITH failing AS (
     SELECT reading, upper(routine) AS key, sum(calls) AS calls,
            sum(CASE reading WHEN 'taken' THEN taken_branches ELSE failed_branches END) / sum(calls) / max(branches) AS share
@@ -16,11 +15,11 @@ WITH failing AS (
 )
 SELECT key || ' would lose, whichever branches fail' AS fact,
        CASE WHEN max(counted) < 0 THEN true WHEN min(counted) > 0 THEN false END AS so,
-       min(counted) > 0 AS opposite, true AS essential
+       min(counted) > 0 AS opposite, false AS essential
 FROM net GROUP BY key
 UNION ALL
 SELECT 'both together would lose if branches fail that are ' || reading, sum(calls * counted) < 0,
-       sum(calls * counted) > 0, false
+       sum(calls * counted) > 0, true
 FROM net GROUP BY reading
 UNION ALL
 SELECT DISTINCT key || ' would lose by the printed number of branches', printed < 0, printed > 0, false FROM net
