@@ -67,11 +67,9 @@ def word(
     return str(judged(claim, chapter, processors=processors, **tables).verdict)
 
 
-@functools.lru_cache(maxsize=1)
-def _database(chapter: str, names: frozenset[str]) -> Database:
-    """A database for rows of these experiments: the cases of a test, which follow each other, put
-    theirs into the place of the last one's.
-    """
+@functools.cache
+def _database(chapter: str) -> Database:
+    """The documents' tables and the ledger, which take longer to load than a claim to judge."""
     return Database(chapter)
 
 
@@ -88,16 +86,18 @@ def judged(
     `processors` are the machine's, of a claim that speaks of many; `query` changes what is asked,
     where that is of what is printed, which no test can make up.
     """
-    database = _database(chapter, frozenset(tables))
-    for name, found in tables.items():
-        units = experiments_of(chapter)[name].units
-        checked = [rows.check(name, row, units) for row in found]
-        database.add("run", chapter, name, rows.frame(checked, units), units)
-    rule = evidence.rules(parameters.folder(chapter))[claim]
-    rule = dataclasses.replace(rule, query=query(rule.query))
-    regimes = claims.ledger()[claim].regimes
-    machine = {name: processors for name in regimes if name.endswith(" processors")}
-    return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)
+    database = _database(chapter)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_units", {})  # without what was measured for others
+        for name, found in tables.items():
+            units = experiments_of(chapter)[name].units
+            checked = [rows.check(name, row, units) for row in found]
+            database.add("run", chapter, name, rows.frame(checked, units), units)
+        rule = evidence.rules(parameters.folder(chapter))[claim]
+        rule = dataclasses.replace(rule, query=query(rule.query))
+        regimes = claims.ledger()[claim].regimes
+        machine = {name: processors for name in regimes if name.endswith(" processors")}
+        return evidence.judge(verdicts.Judge(chapter), rule, database, {}, machine)
 
 
 def counted(text: str, *values: object) -> list[dict[str, Any]]:

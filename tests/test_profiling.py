@@ -69,13 +69,13 @@ def test_routines_are_placed_as_the_source_has_them():
         "AllocSetAlloc": ("aset.c", "utils/mmgr", "utilities"),
         "transformStmt": ("analyze.c", "parser", "parser"),
         "do_analyze_rel": ("analyze.c", "commands", "others"),
-        "malloc": (None, None, "system_functions"),
-        "nobody_wrote_this": (None, None, "unknown"),
+        "malloc": ("", "", "system_functions"),
+        "nobody_wrote_this": ("", "", "unknown"),
     }
     programs = ["libc.so.6" if name == "malloc" else "postgres" for name in expected]
     asked = pd.DataFrame({"function": list(expected), "object": programs})
     found = subsystems.placed(asked, POSTGRES)[["file", "directory", "subsystem"]]
-    assert [tuple(row) for row in found.values.tolist()] == list(expected.values())
+    assert [tuple(row) for row in found.fillna("").values] == list(expected.values())
 
 
 def test_the_map_knows_every_file_of_the_program_and_names_known_subsystems():

@@ -11,6 +11,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
 
+import numpy as np
 import psutil
 import pytest
 from executors import with_executors
@@ -19,6 +20,7 @@ from pgrerun.errors import CannotMeasure, ParameterError, ServerError
 from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
+from pgrerun.lab.relations.wisconsin import cycle_blocks, unique1
 from pgrerun.lab.server import sweep
 from pgrerun.lab.server.processes import await_end
 from pgrerun.lab.spark import Spark, require, require_pyspark, spark_sql, wisconsin_sql
@@ -38,6 +40,19 @@ STORED = "retrieve into tmp (a.x) where a.y >= 1 and a.y <= 2"
 )
 def test_spark_is_told_in_its_own_sql(given, taken):
     assert spark_sql(given).startswith(taken)
+
+
+@pytest.mark.parametrize("n, order", [(1000, 1), (20_000, 2), (70_000, 1)])
+def test_each_block_of_the_random_order_is_computed_alone(n, order):
+    generator, prime, blocks = cycle_blocks(n, order)
+    whole = unique1(n, order=order)
+    for before, enters, steps in reversed(blocks):
+        seeds, seed = [], enters
+        for _ in range(steps):
+            seeds.append(seed)
+            seed = seed * generator % prime
+        kept = [seed - 1 for seed in seeds if seed <= n]
+        assert np.array_equal(kept, whole[before : before + len(kept)])
 
 
 def test_other_relations_than_those_of_1993_are_refused():
