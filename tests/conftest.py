@@ -59,7 +59,8 @@ def cluster():
 @pytest.fixture(scope="session")
 def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""
-    with Cluster(settings=SMALL) as server:
+    # which needn't outlive the machine: a chapter's commits would wait half a minute for its disk
+    with Cluster(settings=SMALL | {"fsync": "off"}) as server:
         yield url_of(server)
 
 
