@@ -34,7 +34,10 @@ QUICK = {
 
 # The files that take longest, which `make test` starts with (and which xdist would put anywhere, as
 # they have few tests), so that no process is still busy with one when the others have finished.
-LONGEST = ("test_old_releases", "test_site_accessibility", "test_site_print", "test_site_browser")
+LONGEST = (
+    *("test_old_releases", "test_site_accessibility", "test_site_print", "test_site_browser"),
+    *("test_server_releases", "test_endings"),
+)
 
 
 def pytest_itemcollected(item):
