@@ -34,7 +34,10 @@ QUICK = {
 
 # The files that take longest, which `make test` starts with (and which xdist would put anywhere, as
 # they have few tests), so that no process is still busy with one when the others have finished.
-LONGEST = ("test_old_releases", "test_site_real", "test_site_print")
+LONGEST = (
+    *("test_old_releases", "test_site_real", "test_site_print", "test_server_releases"),
+    "test_endings",
+)
 
 
 def pytest_itemcollected(item):
@@ -59,7 +62,8 @@ def cluster():
 @pytest.fixture(scope="session")
 def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""
-    with Cluster(settings=SMALL) as server:
+    # which needn't outlive the machine: a chapter's commits would wait half a minute for its disk
+    with Cluster(settings=SMALL | {"fsync": "off"}) as server:
         yield url_of(server)
 
 

@@ -103,7 +103,7 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
         with psycopg.connect(borrowed_url) as connection:
             return connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
 
-    # No build is here, whose measurements would take minutes on no server of anybody's.
+    # Without builds, whose measurements have to do with no server of anybody's.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.delenv(university_ingres.VARIABLE, raising=False)
     before = schemas()

@@ -55,6 +55,7 @@ def test_a_scan_is_counted_page_by_page(tiny, probe):
 
 def test_updates_show_in_tuples_wal_and_a_later_checkpoint(tiny, probe):
     with tiny.connect() as conn:
+        before = counters.checkpoints(conn)
         for _ in range(2):  # the second has its plan
             with probe.measured(conn) as delta:
                 conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 77")
@@ -62,7 +63,6 @@ def test_updates_show_in_tuples_wal_and_a_later_checkpoint(tiny, probe):
         assert (account["updated"], account["inserted"]) == (1, 0)
         assert row(delta.relations, "account_pkey")["table"] == "account"
         assert delta.wal_bytes >= delta.wal["wal_bytes"] > 0
-        before = counters.checkpoints(conn)
         with probe.measured(conn) as delta:
             conn.execute("CHECKPOINT")
         assert delta.writes["checkpointer"] > 0

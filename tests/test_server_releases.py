@@ -25,8 +25,8 @@ from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, s
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
-for build, programs in builds_here().items():  # of each version two: a commit, the one before it
-    if [one.version for one in HERE.values()].count(programs.version) < 2:
+for build, programs in builds_here().items():  # of each version one, as all read the same SQL
+    if programs.version not in {one.version for one in HERE.values()}:
         HERE[build] = programs
 ALL = list(dict.fromkeys([*(release.release for release in fetched.table()), *HERE]))
 

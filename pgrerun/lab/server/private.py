@@ -125,6 +125,7 @@ def end_with_us(who: Account | None) -> AsAccount:
         libc, us = ctypes.CDLL(None), os.getpid()
 
         def in_child() -> None:  # after the account was changed, which would undo it
+            signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a job in the background has it ignored
             libc.prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG, linux/prctl.h
             if os.getppid() != us:  # dead already
                 os._exit(1)
@@ -171,13 +172,14 @@ def as_account(who: Account | None, command: list[str]) -> tuple[list[str], AsAc
 def setpriv(who: Account | None) -> tuple[str, ...]:
     """What goes before a command to run it as `who` and end it with us.
 
+    By SIGTERM, as a job in the background has SIGQUIT ignored and a client has nothing to return.
     Empty where that can't be had (busybox has a setpriv without either).
     """
     program = shutil.which("setpriv")
     if program is None:
         return ()
     change = (f"--reuid={who.uid}", f"--regid={who.gid}", "--clear-groups") if who else ()
-    prefix = (program, *change, "--pdeathsig=QUIT", "--")
+    prefix = (program, *change, "--pdeathsig=TERM", "--")
     works = subprocess.run([*prefix, "true"], capture_output=True, cwd="/").returncode == 0
     return prefix if works else ()
 
