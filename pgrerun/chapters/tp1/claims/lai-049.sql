@@ -1,5 +1,0 @@
-SELECT 'reads' AS part, sum(reads) / count(DISTINCT transaction) AS value
-FROM postgres95_ladder WHERE rung = 'stable memory' AND steady HAVING count(*) > 0
-UNION ALL
-SELECT 'writes', sum(writes) / count(DISTINCT transaction)
-FROM postgres95_ladder WHERE rung = 'stable memory' AND steady HAVING count(*) > 0
