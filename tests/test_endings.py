@@ -115,7 +115,7 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
     aside = {id: one for id, one in verdicts.items() if one["verdict"] == "not tested here"}
     assert all(one["capability"] for one in aside.values())
     # What needs no other settings, no crash and no extension is measured on anybody's server.
-    assert verdicts.keys() - aside.keys() == {"lai-048", "lai-060"}
+    assert verdicts.keys() - aside.keys() == {"lai-048"}
     told = [
         one.get("data", {}).get("text/markdown", "") for one in outputs(tmp_path / "mine.ipynb")
     ]

@@ -59,7 +59,8 @@ def routine(name, own, inclusive=0, calls=1, failed=0, taken=0, branches=1, quer
     return {
         "query": query,
         "tuples": tuples,
-        "organization": "heap",
+        "organization": "hash" if query == "h" else "heap",
+        "fillfactor": 100,
         "processes": "together",
         "process": "decomp70",
         "routine": name,
@@ -141,24 +142,27 @@ def test_catalogs_explain_a_gain_if_they_are_read_more_than_data_and_by_whole_tr
 
 
 @pytest.mark.parametrize(
-    ("own", "saving", "size", "expected"),
+    ("own", "saving", "called", "size", "expected"),
     [
-        *((319, 0, 1, "holds"), (319, 0, 1000, "holds"), (319, 160, 1, "partly")),
-        *((160, 160, 1, "partly"), (100, 0, 1, "different now"), (400, 160, 1, "different now")),
+        *((319, 0, 0.319, 1, "holds"), (319, 0, 0.319, 1000, "holds"), (300, 40, 0.3, 1, "holds")),
+        *((319, 160, 0.319, 1, "partly"), (160, 160, 0.2, 1, "partly"), (319, 0, 0.1, 1, "partly")),
+        *((160, 250, 0.2, 1, "partly"), (100, 0, 0.5, 1, "partly")),  # what is printed lies between
+        *((100, 0, 0.2, 1, "different now"), (400, 160, 0.5, 1, "different now")),
     ],
 )
-def test_two_routines_are_weighed_by_print_with_saving_registers_and_without(
-    own, saving, size, expected
+def test_two_routines_are_judged_by_the_least_and_the_most_that_they_can_take(
+    own, saving, called, size, expected
 ):
     rows = [
-        routine(name, many * size * (1 if query == "h" else 2), calls=10, query=query)
-        for query in "hc"  # however many instructions a query has
+        routine(name, many * size * (1 if query == "h" else 2), calls=calls, query=query)
+        for query, calls in (("h", called * 41.9 / 0.00007), ("c", called * 10.3 / 0.00007))
         for name, many in (
             ("getsymbol", own),
             ("csv", saving),
             ("scan", 1000 - own - saving),
         )
     ]
+    rows.append(routine("interpret", 10**9, 10**9, query="h") | {"organization": "isam"})
     assert word("ston-023", "four_tactics", ingres_routines=rows) == expected
 
 

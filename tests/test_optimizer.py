@@ -75,16 +75,33 @@ def bed_of(**kept):
     return Testbed(chapter_parameters(CHAPTER, long), bundled(), rows=found.__getitem__)
 
 
+def as_printed(block):
+    return 0.7 + block / 1000
+
+
+def earlier(block):
+    return 0.4 + block / 1000
+
+
+def scattered(block):
+    return 0.3 + 0.1 * block
+
+
 @pytest.mark.parametrize(
-    ("cross", "verdict"),
+    ("in_memory", "cold", "verdict"),
     [
-        (lambda block: 0.7 + block / 1000, "holds"),
-        (lambda block: 0.4 + block / 1000, "different now"),
-        (lambda block: 0.3 + 0.1 * block, "inconclusive"),
+        (as_printed, as_printed, "holds"),
+        (as_printed, earlier, "partly"),
+        (earlier, as_printed, "partly"),
+        (earlier, earlier, "different now"),
+        (as_printed, scattered, "inconclusive"),
+        (scattered, earlier, "inconclusive"),
     ],
 )
-def test_the_best_switch_is_judged_in_memory(cross, verdict):
-    found = list(scans.crossings(bed_of(timed_scans=swept(cross))))
+def test_the_best_switch_is_judged_in_memory_and_read_from_storage(in_memory, cold, verdict):
+    found = list(scans.crossings(bed_of(timed_scans=swept(in_memory))))
+    others = scans.crossings(bed_of(timed_scans=swept(cold)))
+    found += [row | {"cache": "cold"} for row in others]
     assert {row["looks"] for row in found} == {"7,15"}, "which an interval has to account for"
     assert word("lai-062", CHAPTER, crossings=found) == verdict
     short = [row | {"milliseconds": 1} for row in found]

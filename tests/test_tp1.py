@@ -205,6 +205,12 @@ random looks  True      {2}    {3}     3.0
 appended      False     5.0    0.1     3.0
 appended      True      5.0    0.1     3.0
 """
+GROWTH = """
+rung         vacuumed  growth
+first stage  False     {0}
+appended     False     {1}
+appended     True      0.9
+"""
 STEADY = """
 rung           reads  writes
 stable memory  {0}    {1}
@@ -356,9 +362,22 @@ def ladder(reads, flushes, left_out=""):
         ("lai-058", {"postgres95_steady": timed(STEADY, 9.0, 9.0)}, "different now"),
         # within a tenth of print with some keys, not with others
         ("lai-058", {"postgres95_steady": timed(STEADY, 4.86, 5.595, blocks=7)}, "inconclusive"),
-        # appended versions share a page, and a replaced row stays beside the new one
-        ("lai-060", {"appended_versions": counted(APPENDED, 20)}, "fixed"),
-        ("lai-060", {"appended_versions": counted(APPENDED, 1)}, "still there"),
+        # a page for each appended version is seen where it is, and what was distributed is without
+        *(
+            (
+                "lai-060",
+                {"postgres95_looks": looks, "appended_versions": counted(APPENDED, 1)},
+                said,
+            )
+            for looks, said in (
+                (timed(GROWTH, 0.92, 0.06), "holds"),
+                (timed(GROWTH, 0.92, 0.92), "partly"),
+                (timed(GROWTH, 0.06, 0.06), "partly"),
+                (timed(GROWTH, 0.06, 0.92), "not so"),
+                (timed(GROWTH, 0.92, 0.06, blocks=3), "inconclusive"),
+            )
+        ),
+        # a replaced row stays beside the new one
         ("lai-061", {"versions_of_one_tuple": counted(VERSIONS, True, True)}, "holds"),
         ("lai-061", {"versions_of_one_tuple": counted(VERSIONS, False, True)}, "partly"),
         ("lai-061", {"versions_of_one_tuple": counted(VERSIONS, False, False)}, "not so"),

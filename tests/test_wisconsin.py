@@ -274,16 +274,6 @@ def test_a_routine_serves_a_feature(name, feature):
     assert found == ([feature] if feature else [])
 
 
-@pytest.mark.parametrize(
-    ("without", "with_three", "expected"),
-    [(143, 100, "holds"), (110, 100, "weaker"), (102, 100, "no effect"), (90, 100, "reversed")],
-)
-def test_an_insert_is_judged_by_its_instructions(without, with_three, expected):
-    counted = zip(counts.INSERTS, (without, with_three), strict=True)
-    found = [{"query": key, "instructions": number} for key, number in counted]
-    assert word("lai-038", "wisconsin", instructions=found) == expected
-
-
 def test_what_sums_up_the_printed_column_is_recomputed_from_it():
     found = [word(claim, "wisconsin") for claim in ("lai-027", "lai-029", "lai-030")]
     assert found == ["holds"] * 3
@@ -333,6 +323,12 @@ def test_what_is_printed_has_to_lie_between_memory_and_waiting(
     assert word(claim, "wisconsin", times=times, without_memory=without) == expected
 
 
+INSERTED = (
+    *((1.43, 1.43, "holds"), (2.0, 2.0, "stronger"), (1.2, 1.2, "weaker"), (1.43, 0.3, "partly")),
+    *((1.0, 1.0, "no effect"), (1.0, 0.3, "no effect"), (0.9, 0.3, "reversed")),
+)
+
+
 @pytest.mark.parametrize(
     ("claim", "pair", "executed", "read", "expected"),
     [
@@ -340,11 +336,10 @@ def test_what_is_printed_has_to_lie_between_memory_and_waiting(
         ("lai-034", JOINED, 0.8, 0.1, "reversed"),
         *(("lai-035", ABPRIME, *found) for found in ((1.39, 1.39, "holds"), (0.7, 1.39, "partly"))),
         ("lai-035", ABPRIME, 0.7, 0.1, "reversed"),
+        *(("lai-038", counts.INSERTS, *found) for found in INSERTED),
     ],
 )
-def test_joins_of_postgres95_are_judged_by_instructions_and_by_reads(
-    claim, pair, executed, read, expected
-):
+def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pair, executed, read, expected):
     slow = pair[: len(pair) // 2]
     counts = [
         {"build": "postgres95-no-assertions", "year": 1996, "query": query}
@@ -352,11 +347,47 @@ def test_joins_of_postgres95_are_judged_by_instructions_and_by_reads(
         for query in pair
     ]
     pages = [
-        {"pool": 16, "query": query, "reads": round(1000 * (read if query in slow else 1))}
+        {"pool": 16, "query": query, "reads": number, "writes": number}
         for query in pair
+        for number in [round(1000 * (read if query in slow else 1))]
     ]
     found = {"thirty_years": counts, "postgres95_pages": pages}
     assert word(claim, "wisconsin", **found) == expected
+
+
+@pytest.mark.parametrize(
+    ("in_memory", "waited", "again", "expected"),
+    [
+        (1.5, 1.5, {}, "holds"),
+        (1.5, 9.0, {}, "holds"),
+        (3.0, 3.0, {}, "stronger"),
+        (1.2, 1.2, {}, "weaker"),
+        (1.2, 1.5, {}, "partly"),
+        (1.0, 1.0, {}, "no effect"),
+        (0.8, 0.8, {}, "reversed"),
+        ((1.0, 1.2), (1.0, 1.2), {}, "not reproduced"),
+        ((0.9, 1.9), 1.5, {}, "inconclusive"),
+        # the same work once more differs by as much, or by what both sides of a ratio share
+        (1.5, 1.5, {"q5": 2.0, "q6": 2.0}, "inconclusive"),
+        (1.5, 1.5, {"q4": 2.0, "q6": 2.0}, "holds"),
+    ],
+)
+def test_a_clustered_index_is_judged_in_memory_and_waited_for(in_memory, waited, again, expected):
+    def selections(slower, again=(), **factors):
+        least, most = slower if isinstance(slower, tuple) else (slower, slower)
+        return [
+            {"query": query, "block": block}
+            | {"seconds": took * dict(again).get(query, 1)}
+            | factors
+            for block in range(7)
+            for took_slow in [least + (most - least) * block / 6]
+            for query, took in (("q3", 1.0), ("q4", 1.0), ("q5", took_slow), ("q6", took_slow))
+        ]
+
+    times = selections(in_memory, engine="PostgreSQL", stored=False)
+    times += selections(in_memory, again, engine="PostgreSQL, again", stored=False)
+    without = selections(waited, memory="none for data", scan="as it chooses")
+    assert word("lai-033", "wisconsin", times=times, without_memory=without) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-SELECT max(tuples) = 1 AS still_there FROM appended_versions
