@@ -86,25 +86,23 @@ def _pages() -> charts.Figure:
 
 def _repetitions() -> charts.Figure:
     rows = [
-        {"label": variant, "block": block, "value": level * (1 + (block * 7 % 11 - 5) / 60)}
+        {
+            "label": variant,
+            "kind": "measured",
+            "block": block,
+            "value": level * (1 + (block * 7 % 11 - 5) / 60),
+        }
         for variant, level in (("flush at commit", 410), ("stable main memory", 560))
         for block in range(9)
     ]
-    frame = pd.DataFrame(rows)
-    intervals = (
-        frame.groupby("label", sort=False)["value"]
-        .agg(value="median", low="min", high="max")
-        .reset_index()
-    )
     return charts.observations(
-        frame,
+        pd.DataFrame(rows),
         charts.Words(
             question="How far do repetitions lie apart?",
             caption="Each tick is one block; the dot is the median and the rule its interval.",
             description="Two variants, nine ticks each, with median and interval.",
         ),
         charts.Axis("throughput", "transactions/s"),
-        intervals=intervals,
     )
 
 
