@@ -53,7 +53,9 @@ class Chapter:
         least = min(filter(Path.exists, tables), key=lambda path: path.stat().st_size)
         self.rows = {least.name: least.read_bytes()}
         self.head["tables"] = {least.stem: self.head["tables"][least.stem]}
-        self.verdicts = json.loads((place / VERDICTS).read_text("utf-8"))
+        kept = json.loads((place / VERDICTS).read_text("utf-8"))
+        # a claim that is judged otherwise since then is left out until it is measured again
+        self.verdicts = [one for one in kept if verdicts.Judgement.from_dict(one) is not None]
         self.others = {
             kept["claim"]: other for kept in self.verdicts if (other := undecided(kept)) is not None
         }
