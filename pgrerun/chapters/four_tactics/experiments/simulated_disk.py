@@ -25,19 +25,10 @@ PLACES = {"at the edge": 0, "in the middle": CYLINDERS / 2, "anywhere": None}
 MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
 
 
-class Request(NamedTuple):
-    """What the disk is asked for, as `read_ahead.response` takes it."""
-
-    touched: int
-    file: str
-    first: int
-    pages: int
-
-
 class Requests(NamedTuple):
     """What one command asks of the disk, and how many pages it asks the kernel for."""
 
-    trace: list[Request]
+    trace: list[read_ahead.Request]
     touched: int
 
 
@@ -159,7 +150,7 @@ def _missed(asked: list[Row], pages: int, kept: int) -> Requests:
         key = row["relation"], row["page"] // pages
         if not row["writes"]:
             if not cache.kept([key]):
-                trace.append(Request(touched, *key, pages))
+                trace.append(read_ahead.Request(touched, *key, pages))
             touched += 1
         cache.use(key)
     return Requests(trace, touched)
