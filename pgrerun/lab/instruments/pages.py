@@ -82,10 +82,7 @@ def evict_all(conn: psycopg.Connection) -> int:
 
 
 def touched(
-    server: Server,
-    work: Sequence[str] | Callable[[psycopg.Connection], object],
-    *,
-    warm: bool = True,
+    server: Server, work: Sequence[str] | Callable[[psycopg.Connection], object]
 ) -> pd.DataFrame:
     """The distinct pages that some work needs.
 
@@ -96,9 +93,8 @@ def touched(
     The root of a B-tree that is one page counts as its leaf.
     The pool is emptied, then the work (statements, each in a transaction of its
     own, or a function of the connection) runs on another connection; what is in
-    the pool afterwards is what it touched, dirty if it changed it. With `warm` the
-    connection has done the same work once before, so that its caches of catalogs
-    and plans are full; without, it is fresh, and catalog pages show.
+    the pool afterwards is what it touched, dirty if it changed it. The connection has
+    done the same work once before, so that its caches of catalogs and plans are full.
     Raises ServerError if the pool is too small to hold them all.
     """
     run = work if callable(work) else lambda conn: [conn.execute(statement) for statement in work]
@@ -113,8 +109,7 @@ def touched(
         probe.execute(path, schemas)
         _pool(probe)
         worker.execute("SELECT 1")
-        if warm:
-            run(worker)
+        run(worker)
         evict_all(probe)
         before = {_identity(page) for page in _pool(probe)}
         run(worker)
