@@ -14,7 +14,7 @@ from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Testbed, collected
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import judged, word
+from tests.judging import judged, measured, word
 
 SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100, "evaluations": 20_000}
 EXPERIMENTS = collected(experiments)
@@ -22,21 +22,9 @@ EXPERIMENTS = collected(experiments)
 
 @pytest.fixture(scope="module")
 def bed():
-    rows: list[dict] = []
-    found = Testbed(
-        chapter_parameters("four_tactics", SMALL), bundled(), rows=lambda experiment: rows
-    )
-    found.kept = rows
+    found = Testbed(chapter_parameters("four_tactics", SMALL), bundled())
     yield found
     found.close()
-
-
-def run(bed, name, **changed):
-    """The rows of an experiment, kept as they come."""
-    bed.kept.clear()
-    for row in bed.measure(EXPERIMENTS[name], changed):
-        bed.kept.append(row)
-    return list(bed.kept)
 
 
 # ---- INGRES
@@ -197,7 +185,7 @@ def test_both_constants_shall_be_converted_for_every_row(looks, conversions, any
 def test_what_ingres_is_asked_is_set_aside_without_it(bed, monkeypatch, name):
     monkeypatch.delenv(university_ingres.VARIABLE, raising=False)
     with pytest.raises(CannotMeasure, match="University INGRES"):
-        run(bed, name)
+        measured(bed, EXPERIMENTS[name])
 
 
 @pytest.mark.parametrize(
@@ -420,7 +408,7 @@ def test_files_that_stay_cached_are_no_cold_files(bed, monkeypatch):
     kept = Mock(side_effect=CannotMeasure("cold files", "this file system forgets nothing"))
     monkeypatch.setattr(cold_files, "require_forgettable", kept)
     with pytest.raises(CannotMeasure, match="forgets nothing"):
-        run(bed, "kernel_ahead")
+        measured(bed, EXPERIMENTS["kernel_ahead"])
 
 
 @pytest.mark.parametrize(("jumps", "expected"), [(100, "partly"), (10, "holds")])
@@ -532,7 +520,7 @@ def test_interpreting_is_held_against_what_compiling_is_printed_to_have_saved(
 
 
 def test_the_scan_reads_the_relation_and_not_its_index(bed):
-    found = run(bed, "asynchronous")
+    found = measured(bed, EXPERIMENTS["asynchronous"])
     reads = {(row["method"], row["size"]): row.get("reads") for row in found}
     with bed.cluster(
         track_io_timing="on", io_method="sync", debug_io_direct="data"
@@ -562,7 +550,7 @@ def test_reading_ahead_is_judged_on_a_disk_that_serves_one_at_a_time(ahead, wait
 def test_a_lookup_is_counted_once_its_pages_were_read(bed):
     """The one that came first was found to take a third more, for reading them."""
     ways = ("sent as text", "prepared")
-    found = [row for row in run(bed, "profile") if row["how"] in ways]
+    found = [row for row in measured(bed, EXPERIMENTS["profile"]) if row["how"] in ways]
     assert {row["how"] for row in found} == {*ways}
     assert not [row for row in found if re.search("^md.*read", row["function"])]
 
