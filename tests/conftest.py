@@ -15,10 +15,9 @@ from pgrerun.lab.instruments import perf
 from pgrerun.lab.server import Cluster
 
 # A job in the background, or under nohup, has these ignored, and so would the programs that tests
-# stop by them: SIGQUIT is what a program gets whose starter was killed.
+# stop by them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 # What `make quick` runs: no server of its own to start and stop, no chapter, no built site. The
