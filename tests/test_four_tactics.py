@@ -432,10 +432,10 @@ def test_a_jump_away_and_back_is_told_from_one_that_starts_over(jumps, expected)
         ("ston-035", "bcd", 0.8, 1.1, "partly"),
         ("ston-035", "bcd", 1.0, 0.8, "no effect"),
         # of all long commands together the printed size decides alone
-        ("ston-040", "bcdefghi", 1.2, 1.0, "holds"),
+        ("ston-040", "bcdefghi", 1.15, 1.0, "holds"),
         ("ston-040", "bcdefghi", 1.0, 9.0, "no effect"),
         ("ston-040", "bcdefghi", 0.8, 1.0, "reversed"),
-        ("ston-040", "bcdefghi", 1.8, 1.0, "stronger"),
+        ("ston-040", "bcdefghi", 1.4, 1.0, "stronger"),
     ],
 )
 def test_processor_time_on_the_kernels_files_is_held_against_raw_tracks(

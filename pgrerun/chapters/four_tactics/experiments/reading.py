@@ -327,7 +327,6 @@ def _scanned(connection: psycopg.Connection) -> float:
 # debug_io_direct and io_combine_limit of each: 16 pages of 8 kB, as many as a track had
 FILE_SYSTEMS = {"kernel": ("", "8kB"), "raw tracks": ("data", "128kB")}
 LARGE = 33_600
-SCANS = "bcd"
 COLD_RUNS = [("b", 1), *LONG, ("b", LARGE), ("c", LARGE), ("d", LARGE)]
 
 
@@ -337,8 +336,8 @@ def file_systems(bed: Testbed) -> Iterator[Row]:
 
     Raw is what FS-INGRES did: a track of 16 pages with each read, into user space, past the kernel,
     and waited for. Joins by tuple substitution; scans also of ten times the tuples, again and again
-    for as long as the parameter says, and of the printed ones for a tenth of that. Runs of one
-    tuple are done ten times. CannotMeasure where the kernel keeps what it is asked to forget,
+    for as long as the parameter says, and commands on the printed ones for a tenth of that. Runs of
+    one tuple are done ten times. CannotMeasure where the kernel keeps what it is asked to forget,
     before PostgreSQL 18, and where the backend can't be watched.
     """
     cold_files.require_forgettable()
@@ -358,8 +357,7 @@ def file_systems(bed: Testbed) -> Iterator[Row]:
             set_session(connection, {"io_combine_limit": FILE_SYSTEMS[files][1]})
             backend = Path(f"/proc/{connection.info.backend_pid}")
             connection.execute(f"EXPLAIN {text}")  # the catalogs are no part of it
-            scanned = tuples if query in SCANS and tuples > 1 else 0
-            least = bed.parameters.milliseconds / 1000 * scanned / LARGE
+            least = bed.parameters.milliseconds / 1000 * (tuples if tuples > 1 else 0) / LARGE
             times = 0
             while times < (10 if tuples == 1 else 1) or spent["wall"] < least:
                 times += 1
