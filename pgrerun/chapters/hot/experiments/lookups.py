@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from pgrerun.chapters.hot.experiments.builds import BESIDE, both_commits
-from pgrerun.chapters.hot.experiments.page import PRIME
 from pgrerun.chapters.hot.experiments.throughput import (
     POOL,
     VACUUMED,
@@ -27,7 +26,7 @@ from pgrerun.chapters.hot.variants import (
 )
 from pgrerun.lab.instruments import callgrind, counters, pages, single_user
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import set_session, value
+from pgrerun.lab.server import seed_random, set_session, value
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
@@ -97,7 +96,7 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
 
     In a pool of the thread's share, after its updates per account by as many clients as branches,
     each of which has so many `accounts`; autovacuum comes every second meanwhile, as in
-    under_autovacuum. Each account is looked up once, in an order without a pattern and without
+    under_autovacuum. Then as many lookups as there are accounts, drawn as pgbench draws, without
     autovacuum, whose own reads would be counted; `accesses` are reads and what the pool holds.
     CannotMeasure unless both commits are registered.
     """
@@ -124,7 +123,8 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
                 vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
                 set_session(connection, BY_INDEX)
                 before = counters.counts(connection, *ACCOUNTS)
-                SQL.run(connection, "lookups.each_account", accounts=ours.accounts, step=PRIME)
+                seed_random(connection, block.seed)
+                SQL.run(connection, "lookups.drawn_accounts", accounts=ours.accounts)
                 after = counters.counts(connection, *ACCOUNTS)
             fetched, hit = (after[name] - before[name] for name in ("fetched", "hit"))
             each = {"reads": fetched - hit, "accesses": fetched}

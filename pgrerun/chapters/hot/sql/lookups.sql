@@ -9,12 +9,14 @@ START TRANSACTION;
 UPDATE branches SET bbalance = bbalance + 1 WHERE bid = 1;
 PREPARE TRANSACTION 'old';
 
--- name: each_account
--- once, in an order without a pattern: step is a prime that their number lacks
-CREATE OR REPLACE FUNCTION pg_temp.look_up_each_account() RETURNS void LANGUAGE plpgsql AS $$
+-- name: drawn_accounts
+-- as many as there are, each drawn as pgbench draws
+CREATE OR REPLACE FUNCTION pg_temp.look_up_accounts() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE drawn int;
 BEGIN
     FOR n IN 1..:accounts LOOP
-        PERFORM abalance FROM accounts WHERE aid = (n::bigint * :step % :accounts + 1)::int;
+        drawn := trunc(random() * :accounts) + 1;
+        PERFORM abalance FROM accounts WHERE aid = drawn;
     END LOOP;
 END $$;
-SELECT pg_temp.look_up_each_account();
+SELECT pg_temp.look_up_accounts();
