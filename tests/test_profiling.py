@@ -282,6 +282,13 @@ no node checks    scans      1230
 no assertions     scans      1000
 no buffer checks  scans      999
 """
+EMPTY_CALLS = """
+variant        query_set  routine     instructions  calls
+no assertions  scans      ReadBuffer  1000          1
+empty calls    scans      ReadBuffer  {0}           1
+empty calls    scans      flag_print  5             11
+empty calls    scans      BM_debug    5             11
+"""
 FORMATTING = """
 part         instructions
 making text  {0}
@@ -376,6 +383,11 @@ def callers(*modules, for_nine):
         # what a directive gains is a build over a build
         ("lai-015", {"postgres95_profile": counted(DIRECTIVES)}, "holds"),
         ("lai-018", {"postgres95_profile": counted(DIRECTIVES)}, "no effect"),
+        # useless calls cost what is printed, of all that is executed
+        ("lai-016", {"postgres95_profile": counted(EMPTY_CALLS, 1_011)}, "holds"),
+        ("lai-016", {"postgres95_profile": counted(EMPTY_CALLS, 1_003)}, "weaker"),
+        ("lai-016", {"postgres95_profile": counted(EMPTY_CALLS, 1_100)}, "stronger"),
+        ("lai-016", {"postgres95_profile": counted(EMPTY_CALLS, 992)}, "no effect"),
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "none")}, "holds"),
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "right")}, "partly"),
