@@ -8,6 +8,7 @@ optimization, which somebody compiled:
 - no node checks: without the assertions that ask for a node's type
 - no assertions: NO_ASSERT_CHECKING
 - no buffer checks: that, and NO_BUFFERISVALID
+- empty calls: as no assertions, with the useless calls that the report took out, where they were
 - no offset cache: as assertions, but no attribute's place in a tuple is remembered
 - no stored addresses: as assertions, but a function is looked up whenever it is called
 """
@@ -29,6 +30,7 @@ VARIANTS = {
     "no node checks": "postgres95-no-node-checks",
     "no assertions": "postgres95-no-assertions",
     "no buffer checks": "postgres95-no-buffer-checks",
+    "empty calls": "postgres95-empty-calls",
     "no offset cache": "postgres95-no-offset-cache",
     "no stored addresses": "postgres95-no-stored-addresses",
 }
