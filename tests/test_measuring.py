@@ -17,7 +17,7 @@ from pgrerun.chapters.measuring.experiments import (
     over_time,
 )
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import off_cpu, perf, pgbench
+from pgrerun.lab.instruments import callgrind, off_cpu, perf, pgbench
 from pgrerun.lab.instruments.pgbench import PgbenchResult
 from pgrerun.lab.models import repeated_runs
 from pgrerun.lab.server import bundled
@@ -195,12 +195,30 @@ def test_a_profiler_that_came_too_late_is_given_a_longer_run(bed, monkeypatch):
 
 
 @pytest.mark.parametrize("how", observers.LOGS.values(), ids=list(observers.LOGS))
-def test_the_log_is_removed(bed, how):
+def test_the_log_is_written_out_meanwhile_and_removed(bed, how):
     variables = loads.bank(bed.server, 2).variables
     lookups = loads.Load(bed.server, "", loads.READ, 2, {"variables": variables})
     before = set(bed.server.scratch.iterdir())
-    assert observers.logged_lookups(lookups, 1000, how, BLOCK)["processor"] > 0
+    found = observers.logged_lookups(lookups, 20_000, how, BLOCK, every=0.01)
     assert set(bed.server.scratch.iterdir()) == before
+    assert found["throughput"] > 0 and (found["bytes"] > 20) == bool(how)
+    assert 0 < found["written"] <= 1 if how else "written" not in found
+
+
+def test_what_ends_before_the_log_is_written_out_has_nothing_of_it_on_the_disk(tmp_path):
+    with observers.written_out(tmp_path, every=60) as written:
+        (tmp_path / "log").write_text("a line\n")
+    assert written == [0]
+
+
+@pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
+def test_a_line_of_the_log_takes_the_same_in_every_run(bed, monkeypatch):
+    monkeypatch.setattr(observers, "COUNTED", (50, 250))
+    first, again = (measured(bed, observers.log_lines) for _ in range(2))
+    (plain, _), (logged, size) = ((row["instructions"], row["bytes"]) for row in first)
+    assert first[0]["bytes"] == 0 and 20 < size < 60
+    lines = [rows[1]["instructions"] - rows[0]["instructions"] for rows in (first, again)]
+    assert plain < logged and lines[1] == pytest.approx(lines[0], rel=0.05)
 
 
 @pytest.mark.parametrize("tps", [0.0, -1.0, math.inf, math.nan])
@@ -227,6 +245,13 @@ server                 lock          instrument    waits  spins  taken
 the server under test  all together  views         9      0      0
 9.2-lwlock-stats       all together  views         {0}    -      -
 9.2-lwlock-stats       lock 7        LWLOCK_STATS  {1}    -      -
+"""
+
+# Throughput with the log by 1000 without, and the share of it that is on the disk in time.
+LOGS = """
+logged    throughput  written  milliseconds
+none      1000.0      -        5000
+all (-l)  {0}         {1}      5000
 """
 
 PROFILERS = """
@@ -266,6 +291,10 @@ def profiles(tps, lock_code, lock_sleeps):
         ("haas-070", {"over_time": timed(OVER_TIME, 0)}, UNTESTED),
         ("haas-072", {"over_time": timed(OVER_TIME, 2)}, "holds"),
         ("haas-072", {"over_time": timed(OVER_TIME, 0)}, UNTESTED),
+        # a log that stays in memory while its run lasts isn't the talk's
+        ("haas-073", {"logs": timed(LOGS, 900.0, 0.9)}, "holds"),
+        ("haas-073", {"logs": timed(LOGS, 1000.0, 0.9)}, "no effect"),
+        ("haas-073", {"logs": timed(LOGS, 900.0, 0.1)}, UNTESTED),
         # views of 2012 hide a wait only where somebody waits
         ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 42)}, "holds"),
         ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 9, 42)}, "not so"),

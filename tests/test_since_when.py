@@ -28,6 +28,8 @@ def test_claims_are_chosen_that_counts_or_plans_decide():
         if not set(claim.capabilities) & set(claims.OUT_OF_REACH)
     }
     assert CHOSEN.items() <= reachable.items()
+    # what a build of its own decides has one word, whatever release it is asked on
+    assert not [claim for claim in CHOSEN if "build " in ledger[claim].needs]
     # and none is forgotten that asks for nothing but a server and its restart
     able = {
         claim.id

@@ -6,7 +6,7 @@ from pgrerun.chapters.measuring.loads import SQL, TIME, Load, create
 from pgrerun.lab.instruments import counters, plans
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Server, value
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 ORDERS, CUSTOMERS = 8_000, 60
 BEFORE, INDEXED, STATISTICS = (
@@ -90,7 +90,7 @@ def fixes(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         {"variant": [*FIXES]},
-        pairs=bed.fewer_pairs,
+        pairs=ENOUGH_PAIRS,
         warmup=0,
         against=BEFORE,
         milliseconds=given.milliseconds,

@@ -1,32 +1,55 @@
 """What watching costs: pgbench's log of transactions, the server's own instruments, perf, gprof."""
 
 import contextlib
-import resource
+import os
+import re
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from pgrerun.chapters.measuring import loads
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import perf, process_table
-from pgrerun.lab.server import Server, fetched
+from pgrerun.lab import statement_log
+from pgrerun.lab.instruments import callgrind, perf
+from pgrerun.lab.server import Server, fetched, private
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 # ---- pgbench's log
 
 NO_LOG, FULL_LOG = "none", "all (-l)"
 LOGS = {NO_LOG: [], FULL_LOG: ["-l"]}
+PER_PROCESSOR = 4  # clients, so that none is idle while messages travel
+MOST = 64  # clients; a server as it comes has room for them
+EVERY = 1.0  # seconds after which what there is of a log is written to the disk
+COUNTED = (200, 1200)  # transactions of a shorter run and of a longer one
+_TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 @experiment(
-    units={"throughput": "transactions/s", "processor": "µs/transaction"}, needs=["processes"]
+    units={
+        "throughput": "transactions/s",
+        "bytes": "bytes/transaction",
+        "written": "share of the log",
+    }
 )
-def logging(bed: Testbed) -> Iterator[Row]:
-    """Lookups by key without pgbench's log and with one of all transactions."""
-    given = bed.parameters
-    options = {"variables": loads.bank(bed.server, given.clients).variables}
-    lookups = loads.Load(bed.server, "", loads.READ, given.clients, options)
-    many = lookups.lasting(given.milliseconds, given.seed)
+def logs(bed: Testbed) -> Iterator[Row]:
+    """Lookups by key without pgbench's log and with one of all transactions.
+
+    The kernel keeps what is written to a file in memory for half a minute, so that of a short run's
+    log nothing goes to the disk before the run is over, and of the talk's runs of minutes nearly
+    all. Here the log is written to the disk as it grows: `written` is the share of it that is there
+    before the run is over. A run is two observations long.
+    """
+    given, processors = bed.parameters, len(os.sched_getaffinity(0))
+    clients = max(given.clients, min(MOST, PER_PROCESSOR * processors))
+    variables = loads.bank(bed.server, given.clients).variables
+    options = {"variables": variables, "jobs": min(clients, processors)}
+    lookups = loads.Load(bed.server, "", loads.READ, clients, options)
+    many = lookups.lasting(2 * given.milliseconds, given.seed)
 
     def measure(block: Block, logged: str) -> dict[str, float]:
         return logged_lookups(lookups, many, LOGS[logged], block)
@@ -35,45 +58,106 @@ def logging(bed: Testbed) -> Iterator[Row]:
         measure,
         {"logged": [*LOGS]},
         warmup=0,
-        positive=["processor"],
+        positive=["throughput"],
         milliseconds=given.milliseconds,
     )
 
 
 def logged_lookups(
-    lookups: loads.Load, transactions: int, options: list[str], block: Block
+    lookups: loads.Load,
+    transactions: int,
+    options: Sequence[str],
+    block: Block,
+    every: float = EVERY,
 ) -> dict[str, float]:
-    """Throughput and processor time with these options of pgbench's log, whose files are removed.
-
-    They are written as pgbench writes them; to read them would cost more than writing them. The
-    processor time is that of pgbench and of the server.
-    """
-    with tempfile.TemporaryDirectory(dir=lookups.server.scratch) as folder:
+    """Throughput with these options of pgbench's log, and its bytes; its files are removed."""
+    with tempfile.TemporaryDirectory(dir=lookups.server.scratch) as name:
+        folder = Path(name)
         where = [f"--log-prefix={folder}/log"] if options else []
-        before, pgbench = process_table.usage(lookups.server), _children()
-        done = lookups.run(transactions, block.seed, more=[*options, *where])
-        used = (process_table.usage(lookups.server) - before).cpu_seconds + _children() - pgbench
-    return {"throughput": loads.rate(done), "processor": 1e6 * used / done.transactions}
+        with written_out(folder, every) as written:
+            done = lookups.run(transactions, block.seed, more=[*options, *where])
+        size = sum(path.stat().st_size for path in folder.iterdir())
+    found = {"throughput": loads.rate(done), "bytes": size / done.transactions}
+    return found | ({"written": written[-1] / size} if size else {})
 
 
-def _children() -> float:
-    """Processor seconds of our programs that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+@contextlib.contextmanager
+def written_out(folder: Path, every: float) -> Iterator[list[int]]:
+    """Write a folder's files to the disk every so many seconds, as the kernel would a while later.
+
+    Gives the bytes of them that were there after each time, from 0 on; what is written when the
+    block is over already isn't among them.
+    """
+    over, there = threading.Event(), [0]
+
+    def write() -> None:
+        while not over.wait(every):
+            size = 0
+            for path in folder.iterdir():
+                file = private.opened(path)
+                try:
+                    size += os.fstat(file).st_size
+                    os.fdatasync(file)
+                finally:
+                    os.close(file)
+            if not over.is_set():
+                there.append(size)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(write)
+        try:
+            yield there
+        finally:
+            over.set()
+        running.result()
+
+
+@experiment(units={"instructions": "instructions/transaction", "bytes": "bytes/transaction"})
+def log_lines(bed: Testbed) -> Iterator[Row]:
+    """Instructions that pgbench executes for a lookup, without its log and with it, and its bytes.
+
+    By one client: what a longer run has more of than a shorter one, so that neither its start nor
+    connecting counts. What the kernel does to write the log isn't in it. CannotMeasure without
+    valgrind.
+    """
+    callgrind.require()
+    loads.bank(bed.server, bed.parameters.clients)
+    first, last = COUNTED
+    for logged, options in LOGS.items():
+        short, long = (_executed(bed, many, options) for many in COUNTED)
+        each = [(more - less) / (last - first) for less, more in zip(short, long, strict=True)]
+        yield {"logged": logged, "instructions": each[0], "bytes": each[1]}
+
+
+def _executed(bed: Testbed, transactions: int, options: Sequence[str]) -> tuple[int, int]:
+    """Instructions of pgbench in so many lookups, and bytes of its log."""
+    server = bed.server
+    with private.passing(server.scratch, "executed") as stem:
+        counting = ["--tool=callgrind", "--quiet", f"--callgrind-out-file={stem}.dump"]
+        where = [*options, f"--log-prefix={stem}.log"] if options else []
+        many = ["-n", "-t", transactions, f"--random-seed={bed.parameters.seed}"]
+        load = [server._executable("pgbench"), "-M", "prepared", "-b", loads.READ]
+        length = f"{transactions:,} transactions, under valgrind"
+        statement_log.log_load(f"pgbench -b {loads.READ}", "prepared", 1, length)
+        server.tool(shutil.which("valgrind") or "valgrind", *counting, *load, *many, *where)
+        with open(private.opened(f"{stem}.dump"), errors="replace") as file:
+            found = _TOTAL.search(file.read())
+        if found is None:
+            raise CannotMeasure("callgrind", "valgrind left no total of what pgbench executed")
+        lines = server.scratch.glob(f"{stem.name}.log*")
+        return int(found[1]), sum(path.stat().st_size for path in lines)
 
 
 # ---- profilers
 
 
-UNWATCHED, AGAIN, TIMED = "no profiler", "no profiler, again", "EXPLAIN ANALYZE"
+UNWATCHED, TIMED = "no profiler", "EXPLAIN ANALYZE"
 PERF, GPROF = "perf -g at its own frequency", "gprof"
 # How a scan is watched: what perf is told, if it watches.
 PROFILERS: dict[str, tuple[str, ...]] = {
     UNWATCHED: (),
-    AGAIN: (),
     PERF: ("-e", "cpu-clock", "-g"),
     "perf -g at 99 Hz": ("-e", "cpu-clock", "-g", "-F", "99"),
-    "perf -g at 9,999 Hz": ("-e", "cpu-clock", "-g", "-F", "9999"),
     TIMED: (),
 }
 
@@ -102,7 +186,7 @@ def profilers(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"profiler": [*PROFILERS]},
-            pairs=bed.fewer_pairs,
+            pairs=ENOUGH_PAIRS,
             warmup=0,
             against=UNWATCHED,
             milliseconds=given.milliseconds,
@@ -156,17 +240,17 @@ def profilers_of_2012(bed: Testbed) -> Iterator[Row]:
     perf.require()
     given, programs = bed.parameters, {name: fetched.build(name) for name in BUILDS.values()}
     scans = {name: loads.scan(bed.release(one)) for name, one in programs.items()}
-    many = scans[BUILDS[UNWATCHED]].lasting(given.milliseconds, given.seed)
+    # each its own number: compiled for gprof, a scan takes several times as long
+    many = {name: one.lasting(given.milliseconds, given.seed) for name, one in scans.items()}
     with watchers(scans[BUILDS[PERF]].server) as watching:
 
         def measure(block: Block, profiler: str, build: str) -> dict[str, float]:
             with watching.get(profiler, contextlib.nullcontext)():
-                return scans[build].times(many, block)
+                return scans[build].times(many[build], block)
 
         yield from bed.compare(
             measure,
             [{"profiler": profiler, "build": build} for profiler, build in BUILDS.items()],
-            pairs=bed.fewer_pairs,
             warmup=0,
             against=UNWATCHED,
             milliseconds=given.milliseconds,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pgrerun.chapters.measuring import loads
 from pgrerun.lab.instruments import server_log, wal
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 LONG = 900.0  # seconds from which on a run sees whole checkpoint cycles of PostgreSQL's own
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
@@ -22,7 +22,7 @@ SHORT_CYCLES, OWN_CYCLES = {"max_wal_size": "48MB"}, {"checkpoint_timeout": "5mi
 READS, WRITES = "reads", "writes"
 LOADS = {READS: loads.READ, WRITES: loads.WRITE}
 SLOTS = {"in_slot": "transactions/s", "wal": "bytes/transaction", "checkpoint": "yes or no"}
-RUNS = 7  # of each load: a run shows several cycles by itself
+RUNS = ENOUGH_PAIRS  # of each load: a run shows several cycles by itself
 
 
 def hurried(bed: Testbed) -> bool:
@@ -72,9 +72,8 @@ def over_time(bed: Testbed) -> Iterator[Row]:
             }
 
         positive = ["throughput", "swing", "length"]
-        pairs = min(RUNS, given.pairs)
         for row in bed.compare(
-            measure, {"load": [*LOADS]}, pairs=pairs, warmup=0, positive=positive, fixed=True
+            measure, {"load": [*LOADS]}, pairs=RUNS, warmup=0, positive=positive, fixed=True
         ):
             yield row
             if not row["disturbed"]:

@@ -11,7 +11,7 @@ from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 SET = (0.5, 2.0, 10.0)  # milliseconds of a request
 MEAN, AWAY = 0.002, 0.004  # seconds of a request, and of sleep between a read and a write
 PROGRAMS = (1, 2, 4)
-LONGEST = 2.0  # seconds of a block, whose times are set
+LONGEST = 1.0  # seconds of a block, whose times are set
 
 
 @experiment(units={"over_set": "times"})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pgrerun.chapters.measuring import loads
 from pgrerun.lab.instruments import server_log
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 EXTREME, PACED = "pgbench at full speed", "an application, paced"
 OWN_ROW, HOT_ROW = "a row for each client", "one row for all"
@@ -32,15 +32,12 @@ def changed(bed: Testbed, load: str, row: str) -> loads.Load:
     needs=["restart"],
 )
 def changes(bed: Testbed) -> Iterator[Row]:
-    """Both changes under both loads, in one interleaved comparison.
-
-    The paced load runs twice as long, for it makes a tenth of the transactions.
-    """
+    """Both changes under both loads, in one interleaved comparison."""
     given = bed.parameters
     speed = changed(bed, EXTREME, OWN_ROW).throughput(given.seed)
     seconds, least = given.milliseconds / 1000, 4 * given.clients
     pace = max(PACE * speed, 20.0)  # a second
-    many = {EXTREME: round(speed * seconds), PACED: round(pace * 2 * seconds)}
+    many = {EXTREME: round(speed * seconds), PACED: round(pace * seconds)}
     options = {EXTREME: {}, PACED: {"more": ["-R", pace]}}
 
     def measure(block: Block, load: str, row: str) -> dict[str, float]:
@@ -54,7 +51,7 @@ def changes(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"load": [EXTREME, PACED], "row": [*ROWS]},
-            pairs=bed.fewer_pairs,
+            pairs=ENOUGH_PAIRS,
             warmup=0,
             positive=["latency"],
             milliseconds=given.milliseconds,
