@@ -10,6 +10,7 @@ from pgrerun.chapters.explorations.experiments import (
     by_release,
     clock_sweep,
     planner,
+    size_up,
 )
 from pgrerun.lab.server import bundled
 from pgrerun.lab.testbed import Testbed
@@ -153,21 +154,23 @@ def test_a_plan_is_looked_at_wherever_hashing_would_spill_with_an_index_and_with
     assert found == expected
 
 
-def groupings(unique=(50.0, 100.0), twenty=(100.0, 100.0), other=80.0, open_by=(1, 1)):
-    """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other.
-
-    `open_by` takes turns in multiplying the first time of the attribute with twenty values.
-    """
+def groupings(unique=(50.0, 100.0), other=80.0):
+    """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other."""
     return [
-        {"work_mem_kb": kb, "attribute": attribute, "plan": "a plan", "picked": picked}
+        {"work_mem_kb": kb, "attribute": planner.UNIQUE, "plan": "a plan", "picked": picked}
         | {"time": time, "block": block, "comparison": 0}
-        for kb, one, another, factors in zip(planner.WORK_MEM, unique, twenty, (open_by, (1, 1)))
+        for kb, one in zip(planner.WORK_MEM, unique)
         for block in range(7)
-        for attribute, picked, time in (
-            (planner.UNIQUE, True, one),
-            (planner.UNIQUE, False, other),
-            (planner.TWENTY, True, another * factors[block % 2]),
-        )
+        for picked, time in ((True, one), (False, other))
+    ]
+
+
+def twenties(times, open_by=(1, 1)):
+    """Rows of `twenty_times`; `open_by` takes turns in multiplying the first time."""
+    return [
+        {"work_mem_kb": kb, "time": time * factors[block % 2], "block": block, "comparison": 0}
+        for kb, time, factors in zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1)))
+        for block in range(7)
     ]
 
 
@@ -185,8 +188,69 @@ def groupings(unique=(50.0, 100.0), twenty=(100.0, 100.0), other=80.0, open_by=(
 def test_both_statements_are_expected_to_gain_and_both_have_to_lose_for_the_opposite(
     unique, twenty, open_by, expected
 ):
-    found = groupings(unique, twenty, open_by=open_by)
-    assert word("expl-015", "explorations", grouping_times=found) == expected
+    tables = {"grouping_times": groupings(unique), "twenty_times": twenties(twenty, open_by)}
+    assert word("expl-015", "explorations", **tables) == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "pages", "expected"),
+    [
+        ((100.0, 100.0, 100.0), (9, 9, 9), "holds"),
+        ((100.0, 120.0, 100.0), (9, 9, 9), "partly"),
+        ((100.0, 100.0, 100.0), (9, 9, 8), "partly"),
+    ],
+)
+def test_few_groups_take_as_much_time_with_any_memory_and_do_the_same(times, pages, expected):
+    same = {"plan": "a plan", "batches": 1, "disk_kb": 0, "memory_kb": 32}
+    counted = [same | {"work_mem_kb": kb, "pages": n} for kb, n in zip(planner.WORK_MEM, pages)]
+    tables = {"twenty_groups": counted, "twenty_times": twenties(times)}
+    assert word("expl-018", "explorations", **tables) == expected
+
+
+@pytest.mark.parametrize(
+    ("batches", "slower", "expected"),
+    [(5, 1.5, "holds"), (5, 1.0, "partly"), (1, 1.5, "partly")],
+)
+def test_a_hash_table_on_disk_is_inefficient_if_it_takes_longer(batches, slower, expected):
+    spilt = {64: batches, 30720: 1}
+    counted = [{"work_mem_kb": kb, "batches": n, "disk_kb": n - 1} for kb, n in spilt.items()]
+    times = [
+        {"work_mem_kb": kb, "attribute": planner.UNIQUE, "plan": planner.HASHED, "picked": False}
+        | {"time": time, "block": block, "comparison": 0}
+        for kb, time in ((64, 100.0 * slower), (4096, 100.0), (30720, 100.0))
+        for block in range(7)
+    ]
+    tables = {"hash_spills": counted, "grouping_times": times}
+    assert word("expl-019", "explorations", **tables) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [(4, 3, "holds"), (4, 1, "partly"), (1, 1, "no effect")]
+)
+def test_planning_exceeds_execution_also_where_the_catalogs_are_cached(first, second, expected):
+    found = [
+        {"number": number, "planning": 0.1 * longer, "execution": 0.1}
+        | {"block": block, "comparison": 0}
+        for number, longer in ((1, first), (2, second))
+        for block in range(7)
+    ]
+    assert word("expl-027", "explorations", planning=found) == expected
+
+
+@pytest.mark.parametrize(
+    ("emptied", "restarted", "expected"),
+    [(100, 3, "holds"), (100, 1.5, "not so"), (1, 3, "holds")],
+)
+def test_the_first_lookup_is_judged_after_a_restart_that_keeps_the_kernels_cache(
+    emptied, restarted, expected
+):
+    longer = {size_up.EMPTIED: emptied, size_up.RESTARTED: restarted, size_up.OPENED: 1}
+    found = [
+        {"state": state, "first": 0.01 * times, "later": 0.01, "block": block, "comparison": 0}
+        for state, times in longer.items()
+        for block in range(7)
+    ]
+    assert word("expl-028", "explorations", first_lookups=found) == expected
 
 
 @pytest.mark.parametrize(
@@ -291,7 +355,7 @@ def test_a_scan_a_hundred_times_as_large_is_judged_on_this_machine_s_own_disk(
     longer, largest, expected
 ):
     small = largest // 100
-    same = {"comparison": 0, "first_lookup": 1.0, "later_lookup": 1.0, "cold_small": 5.0}
+    same = {"comparison": 0, "cold_small": 5.0}
     cold = [
         same
         | {"small": small, "large": largest, "block": block}

@@ -1,4 +1,4 @@
-"""pgbench's accounts in three forms, servers with short and ample memory that hold them, and what
+"""pgbench's accounts in four forms, servers with short and ample memory that hold them, and what
 a statement on them is held to.
 
 The forms have the same tuples, so that variants can be interleaved without creating and dropping
@@ -21,12 +21,14 @@ from pgrerun.record import printed
 
 SQL = statements.sql_folder(__file__)
 
-KEYED, COVERED, SCATTERED = "accounts", "covered", "scattered"
+KEYED, COVERED, SCATTERED, CHURNED = "accounts", "covered", "scattered", "churned"
 _COVERING = pgbench.Index(pgbench.ACCOUNTS, "covering", "(aid, abalance)")
-# What each form has beside the primary key: the covering index, tuples in random order.
+# What each form has beside the primary key: the covering index, tuples in random order, and
+# autovacuum, which leaves the others alone.
 FORMS = {
     COVERED: {"indexes": [_COVERING]},
     SCATTERED: {"indexes": [_COVERING], "order": pgbench.SCATTERED},
+    CHURNED: {"indexes": [_COVERING], "autovacuum": True},
 }
 
 DIRECT, KERNEL, AMPLE = "small pool, direct I/O", "small pool, kernel's cache", "ample pool"
@@ -51,7 +53,7 @@ def table_pages(tuples: int) -> int:
 def load(server: Server | psycopg.Connection, tuples: int, *names: str) -> None:
     """Create the named relations of so many accounts; a name that is none of FORMS is like KEYED.
 
-    Vacuumed and analyzed; autovacuum leaves them alone.
+    Vacuumed and analyzed; autovacuum leaves them alone, but for CHURNED.
     """
     accounts = pgbench.Pgbench(accounts_per_branch=tuples)
     for name in names:

@@ -53,6 +53,11 @@ def pairs(bed: Testbed, many: int = 0) -> int:
     return 1 if bed.parameters.profile == "ci" else many or int(bed.parameters.pairs)
 
 
+def more_pairs(bed: Testbed) -> int:
+    """Blocks where a word asks for a small difference, or for none: half as many again."""
+    return pairs(bed, 3 * int(bed.parameters.pairs) // 2)
+
+
 def keyed(
     server_or_connection: Server | psycopg.Connection,
     relation: str,

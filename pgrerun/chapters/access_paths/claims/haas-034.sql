@@ -1,7 +1,8 @@
-SELECT 'after ' || arg_max(updates, updates)::INT || ' updates per page since vacuum, more than'
-           || ' nine rows in ten have to be looked up in the table' AS fact,
-       arg_max(fetched, updates) > 0.9 AS so, true AS essential
-FROM updates
+-- Where updates never stop, and autovacuum comes when as many rows have changed as PostgreSQL has it by
+-- itself.
+SELECT 'on average an index-only scan has to look up most of its rows in the table' AS fact,
+       min(fetched) > 0.5 AS so, true AS essential
+FROM updated_all_the_time
 UNION ALL
 SELECT 'right after vacuum none has to be', arg_min(fetched, updates) = 0, false FROM updates
 UNION ALL

@@ -8,6 +8,7 @@ import psycopg
 from pgrerun.chapters.access_paths.accounts import (
     AMPLE,
     COVERED,
+    DIRECT,
     KEYED,
     PLACES,
     SQL,
@@ -16,6 +17,7 @@ from pgrerun.chapters.access_paths.accounts import (
     in_print,
     load,
     pool_pages,
+    repeated,
 )
 from pgrerun.lab.instruments import PAGE, counters, pgbench
 from pgrerun.lab.server import seed_random
@@ -36,7 +38,8 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     """pgbench's SELECT by key from as many sessions as in print, in every place; one twice.
 
     A small pool is filled with the variant's own pages first, by lookups for other keys than those
-    that are timed; an ample one holds all that lookups need.
+    that are timed; an ample one holds all that lookups need. Past the kernel's cache the load is
+    run again, with other keys, until a time that decides a word is over.
     """
     given = bed.parameters
     servers = {memory: filled(bed, memory, given.accounts, KEYED, COVERED) for memory in PLACES}
@@ -52,29 +55,36 @@ def lookups(bed: Testbed) -> Iterator[Row]:
                 _look_up(connection, RELATIONS[index], given.accounts, enough, block.seed)
 
     def measure(block: Block, memory: str, index: str) -> dict[str, float]:
-        relation = RELATIONS[index]
-        with servers[memory].connect() as connection:
-            before = _read(connection, relation)
-            done = pgbench.run(
+        relation, done = RELATIONS[index], list[pgbench.PgbenchResult]()
+
+        def once() -> float:
+            run = pgbench.run(
                 servers[memory],
                 SQL.script(f"lookup_{relation}"),
                 clients=given.clients,
                 jobs=min(2, given.clients),
                 transactions=max(1, given.lookups // given.clients),
                 variables={"rows": given.accounts},
-                seed=block.seed,
+                seed=block.seed + len(done),
                 protocol="prepared",
             )
+            done.append(run)
+            return 1 / run.tps
+
+        with servers[memory].connect() as connection:
+            before = _read(connection, relation)
+            mean = repeated(once, given.milliseconds if memory == DIRECT else 0)
             # until pgbench's sessions have left, and so have reported what they read
             while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
                 time.sleep(0.001)
             after = _read(connection, relation)
         heap, index_, waited = (now - earlier for now, earlier in zip(after, before))
+        transactions = sum(run.transactions for run in done)
         return {
-            "throughput": done.tps,
-            "table_reads": heap / done.transactions,
-            "index_reads": index_ / done.transactions,
-            "waiting": waited / (given.clients * done.transactions / done.tps),
+            "throughput": 1 / mean,
+            "table_reads": heap / transactions,
+            "index_reads": index_ / transactions,
+            "waiting": waited / (given.clients * transactions * mean),
         }
 
     variants = [

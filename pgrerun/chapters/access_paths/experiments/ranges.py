@@ -1,5 +1,6 @@
 """Where an index-only scan gains and where it loses: ranges of keys over accounts."""
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,9 +8,11 @@ import psycopg
 
 from pgrerun.chapters.access_paths.accounts import (
     AMPLE,
+    CHURNED,
     COVERED,
     DIRECT,
     ONLY,
+    PLAIN,
     SCANS,
     SCATTERED,
     SQL,
@@ -24,14 +27,16 @@ from pgrerun.chapters.access_paths.accounts import (
     table_pages,
     timed,
 )
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk
-from pgrerun.lab.instruments import PAGE, callgrind, plans, sizes
+from pgrerun.lab.instruments import PAGE, callgrind, counters, plans, sizes
 from pgrerun.lab.models import visibility as model
-from pgrerun.lab.server import seed_random
+from pgrerun.lab.server import seed_random, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 PERCENT = (0, 10, 25, 50, 75, 100)  # of the pages all-visible
+DECIDING = PERCENT[:3]  # those whose times decide a word
 UPDATES = (0, 0.1, 0.3, 1, 3)  # per page of the table, since it was vacuumed
 SCALE_FACTORS = (0.2, 0.1, 0.05, 0.02, 0.01)  # autovacuum's, the first as it comes
 _COUNTED = 5000  # rows whose instructions are counted
@@ -56,20 +61,21 @@ def fractions(bed: Testbed) -> Iterator[Row]:
     """Sum a column of all accounts in index order by both scans, ever more pages all-visible.
 
     In memory throughout, and the rows lie in the index's order: what is left is the processor's
-    work.
+    work. Shares that decide no word are timed a fifth as long.
     """
     rows = bed.parameters.accounts
     with filled(bed, AMPLE, rows, COVERED).connect() as connection:
-
-        def measure(block: Block, scan: str, **percent: int) -> dict[str, float]:
-            allow_only(connection, SCANS[scan])
-            once = lambda: _sum(connection, COVERED, 1, rows)
-            return {"seconds": repeated(once, bed.parameters.milliseconds)}
-
         for percent in PERCENT:
+            length = bed.parameters.milliseconds / (1 if percent in DECIDING else 5)
+
+            def measure(block: Block, scan: str, length: float = length) -> dict[str, float]:
+                allow_only(connection, SCANS[scan])
+                once = lambda: _sum(connection, COVERED, 1, rows)
+                return {"seconds": repeated(once, length)}
+
             unmark(connection, COVERED, percent)
             yield from bed.compare(
-                measure, {"scan": list(SCANS)}, pairs=bed.fewer_pairs, percent=percent
+                measure, {"scan": list(SCANS)}, pairs=bed.fewer_pairs, warmup=0, percent=percent
             )
         SQL.run(connection, "scans.vacuum", relation=COVERED)
 
@@ -108,10 +114,12 @@ def ranges(bed: Testbed) -> Iterator[Row]:
 
     Range after range at random places. Before either scan the whole index has been read, as its
     few pages belong into the pool; pages of a table that doesn't fit are read again and again.
+    Where the rows lie together decides no word, and is timed a fifth as long.
     """
     rows = bed.parameters.accounts
     for placed in PLACED:
         relation = _RELATION[placed["rows_lie"]]
+        length = bed.parameters.milliseconds / (5 if placed["rows_lie"] == TOGETHER else 1)
         with filled(bed, placed["memory"], rows, relation).connect() as connection:
 
             def prepare(block: Block, scan: str, relation=relation, to=connection, **_) -> None:
@@ -119,14 +127,21 @@ def ranges(bed: Testbed) -> Iterator[Row]:
                 SQL.run(to, "scans.bring_in", relation=relation)
 
             def measure(
-                block: Block, scan: str, relation=relation, to=connection, **_
+                block: Block, scan: str, relation=relation, to=connection, length=length
             ) -> dict[str, float]:
                 drawn = np.random.default_rng(block.seed)
                 allow_only(to, SCANS[scan])
                 once = lambda: _sum(to, relation, int(drawn.integers(1, rows - _RANGE)), _RANGE)
-                return {"seconds": repeated(once, bed.parameters.milliseconds)}
+                return {"seconds": repeated(once, length)}
 
-            yield from bed.compare(measure, {"scan": list(SCANS)}, prepare=prepare, **placed)
+            yield from bed.compare(
+                measure,
+                {"scan": list(SCANS)},
+                pairs=bed.fewer_pairs,
+                prepare=prepare,
+                warmup=0,
+                **placed,
+            )
 
 
 _SHORT_RANGE = 100  # rows
@@ -165,7 +180,7 @@ def ranges_on_slow_disk(bed: Testbed) -> Iterator[Row]:
             return {"seconds": seconds, "reads": read["shared_read"] if read else 0}
 
         yield from bed.compare(
-            measure, {"scan": list(SCANS)}, pairs=bed.fewer_pairs, prepare=prepare
+            measure, {"scan": list(SCANS)}, pairs=bed.fewer_pairs, prepare=prepare, warmup=0
         )
 
 
@@ -195,6 +210,83 @@ def updates(bed: Testbed) -> Iterator[Row]:
                 "fetched": scan.properties["Heap Fetches"] / rows,
                 "computed": model.share_unmarked(number),
             }
+
+
+_LOOKS = 10  # at the table, from one visit of autovacuum to the next
+_PATIENCE = 60  # seconds until autovacuum should have come
+_TIMES = {ONLY: "index_only", PLAIN: "plain"}
+
+
+@experiment(
+    units={"fetched": "share of the rows", **dict.fromkeys(_TIMES.values(), "s")},
+    needs=["restart"],
+)
+def updated_all_the_time(bed: Testbed) -> Iterator[Row]:
+    """Both scans of all accounts while rows drawn at random are updated, from one visit of
+    autovacuum to the next.
+
+    It comes when as many rows have changed as PostgreSQL has it by itself, but looks every second
+    whether it should. Updates go on until it has come. Of as many looks as there are, evenly
+    spread, the mean is told: of the rows that the index-only scan looks up in the table, and of
+    the time of either scan. All is in memory. There is no index but the covering one, as the
+    planner would take a smaller one for the other scan and, once most pages have lost their bit,
+    for this one as well.
+    """
+    rows, server = bed.parameters.accounts, bed.cluster()
+    load(server, rows, CHURNED)
+    half = round(SCALE_FACTORS[0] * rows / _LOOKS / 2)  # of what is updated from look to look
+
+    def measure(block: Block) -> dict[str, float]:
+        seed_random(connection, block.seed)
+        before, looks = _visits(connection), []
+        for number in range(_LOOKS):
+            _churn(connection, rows, half)
+            looks.append(_look(connection, rows, bed.parameters.milliseconds / _LOOKS, number))
+            _churn(connection, rows, half)
+        _await_visit(connection, rows, before)
+        return {name: sum(look[name] for look in looks) / _LOOKS for name in looks[0]}
+
+    many = 1 if bed.parameters.profile == "ci" else bed.fewer_pairs
+    with server.reloaded(autovacuum_naptime="1s", autovacuum="on"), server.connect() as connection:
+        SQL.run(connection, "scans.drop_key", relation=CHURNED, key=f"{CHURNED}_pkey")
+        yield from bed.compare(measure, [{}], pairs=many, warmup=0)
+
+
+def _churn(connection: psycopg.Connection, rows: int, many: int) -> None:
+    """Update so many rows, and let autovacuum know."""
+    SQL.run(connection, "scans.update_some", relation=CHURNED, rows=rows, updates=many)
+    counters.force_flush(connection)
+
+
+def _look(
+    connection: psycopg.Connection, rows: int, milliseconds: float, number: int
+) -> dict[str, float]:
+    """Share of the rows that are looked up, and seconds of each scan, which take turns in going
+    first.
+    """
+    query = SQL.text("scans.sum_range", relation=CHURNED, first=1, last=rows)
+    allow_only(connection, SCANS[ONLY])
+    plans.explain(connection, query, execute=True)  # marks the entries of dead versions
+    scan = plans.explain(connection, query, execute=True).scan_of(CHURNED)
+    found = {"fetched": scan.properties["Heap Fetches"] / rows}
+    for which in list(_TIMES)[:: -1 if number % 2 else 1]:
+        allow_only(connection, SCANS[which])
+        found[_TIMES[which]] = repeated(lambda: _sum(connection, CHURNED, 1, rows), milliseconds)
+    return found
+
+
+def _visits(connection: psycopg.Connection) -> int:
+    return value(connection, int, SQL.text("scans.visits", relation=CHURNED))
+
+
+def _await_visit(connection: psycopg.Connection, rows: int, before: int) -> None:
+    """Update on, a hundredth of the rows in a second, until autovacuum has come."""
+    deadline = time.monotonic() + _PATIENCE
+    while _visits(connection) == before:
+        if time.monotonic() > deadline:
+            raise CannotMeasure("autovacuum", f"it didn't come within {_PATIENCE} seconds")
+        _churn(connection, rows, rows // 100)
+        time.sleep(1)
 
 
 @experiment(

@@ -2,12 +2,13 @@
 without the detour of a function call.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import psycopg
 
 from pgrerun.chapters.access_paths.accounts import SQL, build, repeated, timed
 from pgrerun.lab.instruments import callgrind
+from pgrerun.lab.server import set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 DOUBLE, BYTES, ALIKE = "double precision", "text, collation C", "the same, one beginning"
@@ -26,6 +27,7 @@ CLASSES = {
     "text_ops": "text_unsupported",
 }
 SUPPORTED, UNSUPPORTED, UNSORTED = "with sort support", "without", "not sorted"
+SESSION: dict[str, str | int] = {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
 
 
 def copy_without_sort_support(
@@ -58,18 +60,32 @@ def sorts(bed: Testbed) -> Iterator[Row]:
     the time is not sorting.
     """
     with bed.server.connect() as connection:
-        for original, copy in CLASSES.items():
-            copy_without_sort_support(connection, "btree", original, copy)
-        build(connection, "unsorted", "sorting.unsorted", objects=bed.parameters.objects)
-        SQL.run(connection, "sorting.session")
+        SQL.run(connection, "sorting.collation")
+        yield from sorts_of(bed, connection, list(KEYS), CLASSES, bed.parameters.milliseconds / 5)
 
-        def measure(block: Block, key: str, how: str) -> dict[str, float]:
-            once = lambda: timed(connection, _statement(key, how))
-            return {"seconds": repeated(once, bed.parameters.milliseconds / 5)}
 
-        variants = [{"key": key, "how": how} for key in KEYS for how in (SUPPORTED, UNSUPPORTED)]
-        variants.append({"key": "none", "how": UNSORTED})
-        yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, fixed=True)
+def sorts_of(
+    bed: Testbed,
+    connection: psycopg.Connection,
+    keys: Sequence[str],
+    classes: Iterable[str],
+    milliseconds: float,
+) -> Iterator[Row]:
+    """The same by some of the keys on any server, each timed for so long; `classes` are those of
+    CLASSES that the keys' types have.
+    """
+    for original in classes:
+        copy_without_sort_support(connection, "btree", original, CLASSES[original])
+    build(connection, "unsorted", "sorting.unsorted", objects=bed.parameters.objects)
+    set_session(connection, SESSION)
+
+    def measure(block: Block, key: str, how: str) -> dict[str, float]:
+        once = lambda: timed(connection, _statement(key, how))
+        return {"seconds": repeated(once, milliseconds)}
+
+    variants = [{"key": key, "how": how} for key in keys for how in (SUPPORTED, UNSUPPORTED)]
+    variants.append({"key": "none", "how": UNSORTED})
+    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, fixed=True)
 
 
 @experiment(units={"instructions": "instructions"}, needs=["restart"])
@@ -79,11 +95,11 @@ def sort_instructions(bed: Testbed) -> Iterator[Row]:
     Since PostgreSQL 15 the comparison of integers is compiled into the sort itself, that of doubles
     is called as in 9.2.
     """
-    cluster, session = bed.cluster(), {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
+    cluster = bed.cluster()
     with cluster.connect() as connection:
         copy_without_sort_support(connection, "btree", "float8_ops", CLASSES["float8_ops"])
         build(connection, "unsorted", "sorting.unsorted", objects=bed.parameters.objects)
     hows = (UNSORTED, SUPPORTED, UNSUPPORTED)
-    found = callgrind.executed(cluster, {how: (session, _statement(DOUBLE, how)) for how in hows})
+    found = callgrind.executed(cluster, {how: (SESSION, _statement(DOUBLE, how)) for how in hows})
     for how, instructions in found.items():
         yield {"how": how, "instructions": int(instructions)}

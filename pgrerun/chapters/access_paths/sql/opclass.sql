@@ -3,7 +3,8 @@
 
 -- name: exists
 SELECT 1 FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod
-WHERE opcname = :'copy' AND amname = :'method' AND opcnamespace = current_schema()::regnamespace;
+WHERE opcname = :'copy' AND amname = :'method'
+  AND opcnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema());
 
 -- name: copy
 -- The statements that make the copy. A B-tree's class gets comparison operators of its own, `<#`
@@ -11,7 +12,7 @@ WHERE opcname = :'copy' AND amname = :'method' AND opcnamespace = current_schema
 WITH class AS (
   SELECT opcfamily, opcintype, opckeytype FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod
   WHERE opcname = :'original' AND amname = :'method'
-    AND opcnamespace = 'pg_catalog'::regnamespace
+    AND opcnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'pg_catalog')
 ), functions AS (
   -- all but sort support, which PostgreSQL 9.2 (B-tree) and PostgreSQL 14 (GiST) brought
   SELECT format('FUNCTION %s %s', amprocnum, amproc::regprocedure) AS part

@@ -40,6 +40,16 @@ DELETE FROM :"relation" WHERE ctid IN (
 -- name: vacuum
 VACUUM :"relation";
 
+-- name: drop_key
+ALTER TABLE :"relation" DROP CONSTRAINT :"key";
+
+-- name: update_some
+UPDATE :"relation" SET abalance = abalance + 1
+WHERE aid = ANY (ARRAY(SELECT floor(random() * :rows)::int + 1 FROM generate_series(1, :updates)));
+
+-- name: visits
+SELECT pg_stat_get_autovacuum_count(:'relation'::text::regclass);
+
 -- name: update_at_random
 CREATE TEMP TABLE drawn AS
 SELECT DISTINCT floor(random() * :rows)::int + 1 AS aid FROM generate_series(1, :updates);

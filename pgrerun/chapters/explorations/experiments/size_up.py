@@ -15,6 +15,7 @@ from pgrerun.chapters.explorations.relations import (
     heap_pages,
     keyed,
     milliseconds,
+    more_pairs,
     name,
     pairs,
     sizes,
@@ -28,7 +29,7 @@ from pgrerun.record import printed, statistics
 
 KEY = 99_999  # the one that the slides look up
 INDEXED, NOT_INDEXED = "unique2", "unique3"
-RESTARTS = 7  # each reads the largest relation from disk, and once more
+RESTARTS = 7
 
 
 def statement(tuples: int, attribute: str) -> str:
@@ -84,19 +85,23 @@ def point_times(bed: Testbed) -> Iterator[Row]:
     """Mean time of a lookup by the key and of a scan for one tuple, in relations of every size.
 
     Of a lookup it is what EXPLAIN calls execution, as in print, and of a scan all that a client
-    waits for.
+    waits for. Lookups differ little and scans by far, so that these take fewer blocks. The sizes
+    between the smallest and the largest decide no word, and are timed a fifth as long.
     """
-    seconds = bed.parameters.seconds
+    smallest, *_, largest = sizes(bed)
+    many = {"lookup": more_pairs(bed), "scan": pairs(bed, statistics.ENOUGH)}
     with connected(bed, *sizes(bed)) as connection:
+        for query in many:
 
-        def measure(block: Block, query: str, tuples: int) -> dict[str, float]:
-            if query == "lookup":
-                return {"time": _lookup(connection, tuples, seconds)}
-            scan = statement(tuples, NOT_INDEXED)
-            return {"time": milliseconds(connection, scan, {}, seconds)}
+            def measure(block: Block, tuples: int, query: str = query) -> dict[str, float]:
+                seconds = bed.parameters.seconds / (1 if tuples in (smallest, largest) else 5)
+                if query == "lookup":
+                    return {"time": _lookup(connection, tuples, seconds)}
+                scan = statement(tuples, NOT_INDEXED)
+                return {"time": milliseconds(connection, scan, {}, seconds)}
 
-        variants = {"query": ["lookup", "scan"], "tuples": sizes(bed)}
-        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0)
+            variants = {"tuples": sizes(bed)}
+            yield from bed.compare(measure, variants, pairs=many[query], warmup=0, query=query)
 
 
 def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
@@ -136,15 +141,12 @@ STATES = ("cold", "warm")
 SCANS = [f"{state}_{words}" for state in STATES for words in ("small", "large")]
 
 
-@experiment(
-    units=dict.fromkeys(("first_lookup", "later_lookup", *SCANS), "ms"),
-    needs=["restart"],
-)
+@experiment(units=dict.fromkeys(SCANS, "ms"), needs=["restart"])
 def cold(bed: Testbed) -> Iterator[Row]:
-    """Lookups and scans right after a restart with nothing cached, and scans again from memory.
+    """Scans right after a restart with nothing cached, and again from memory.
 
-    Of lookups execution alone, by EXPLAIN, as in print. `large` is the largest relation, `small`
-    one of a hundredth. From memory a scan is repeated, as it may take milliseconds.
+    `large` is the largest relation, `small` one of a hundredth. From memory a scan is repeated, as
+    it may take milliseconds; the large one, which decides no word then, a fifth as long.
     """
     smallest, *_, largest = sizes(bed)
     with connected(bed, smallest, largest):
@@ -155,21 +157,63 @@ def cold(bed: Testbed) -> Iterator[Row]:
         server.cold_restart()
         with server.connect() as connection:
             set_session(connection, ONE_PROCESS)
-            query = statement(largest, INDEXED)
-            lookups = [
-                plans.explain(connection, query, execute=True, buffers=False).execution_ms or 0
-                for _ in range(6)
-            ]
-            later = statistics.median(lookups[1:]).estimate
-            found = {"first_lookup": lookups[0], "later_lookup": later}
-            for words, tuples in (("small", smallest), ("large", largest)):
+            found, seconds = {}, bed.parameters.seconds
+            for words, tuples, warm in (
+                ("small", smallest, seconds),
+                ("large", largest, seconds / 5),
+            ):
                 query = statement(tuples, NOT_INDEXED)
-                for state, repeated in zip(STATES, (0, bed.parameters.seconds), strict=True):
+                for state, repeated in zip(STATES, (0, warm), strict=True):
                     found[f"{state}_{words}"] = milliseconds(connection, query, {}, repeated)
         return found
 
     tuples = {"small": smallest, "large": largest}
     yield from bed.compare(measure, [{}], pairs=pairs(bed, RESTARTS), warmup=0, **tuples)
+
+
+EMPTIED, RESTARTED, OPENED = (
+    "restarted with nothing cached",
+    "restarted with its files cached",
+    "a new session of a warm server",
+)
+
+
+@experiment(units={"first": "ms", "later": "ms"}, needs=["restart"])
+def first_lookups(bed: Testbed) -> Iterator[Row]:
+    """Execution of a session's first lookup in the largest relation, and the median of five more,
+    by EXPLAIN, as in print.
+
+    Before that the server was restarted and nothing is cached, or the kernel has kept what it read
+    before the restart, or another session has just looked the same tuple up.
+    """
+    largest = sizes(bed)[-1]
+    with connected(bed, largest):
+        pass
+    server, query = bed.cluster(), statement(largest, INDEXED)
+
+    def looked_up(times: int) -> list[float]:
+        with server.connect() as connection:
+            set_session(connection, ONE_PROCESS)
+            executed = (
+                plans.explain(connection, query, execute=True, buffers=False) for _ in range(times)
+            )
+            return [plan.execution_ms or 0 for plan in executed]
+
+    def prepare(block: Block, state: str) -> None:
+        if state == EMPTIED:
+            server.cold_restart()
+            return
+        looked_up(1)
+        if state == RESTARTED:
+            server.restart()
+
+    def measure(block: Block, state: str) -> dict[str, float]:
+        first, *later = looked_up(6)
+        return {"first": first, "later": statistics.median(later).estimate}
+
+    variants = {"state": [EMPTIED, RESTARTED, OPENED]}
+    many = pairs(bed, RESTARTS)
+    yield from bed.compare(measure, variants, pairs=many, warmup=0, prepare=prepare, fixed=True)
 
 
 @experiment(units={"time": "ms", "waiting": "share"}, needs=["restart"])
@@ -198,7 +242,7 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 connection.execute("SET io_combine_limit = 1")
             if tuples == small:
                 milliseconds(connection, scan, {})  # into the pool
-                seconds = bed.parameters.seconds
+                seconds = bed.parameters.seconds / 5  # it decides no word
                 return {"time": milliseconds(connection, scan, {}, seconds), "waiting": 0}
             with disk.serving(page) as stretch:
                 time = milliseconds(connection, scan, {})
