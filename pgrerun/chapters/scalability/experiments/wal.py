@@ -10,6 +10,7 @@ from pgrerun.chapters.scalability.experiments.builds import TODAY, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
+    seconds,
     TPS,
     UNFLUSHED,
     Load,
@@ -56,7 +57,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
         statement = SQL.text("wal.insert_records", records=each)
         return number * each / max(sessions.at_once(tested, [statement] * number))
 
-    lasting = max(records, round(bed.parameters.seconds * inserted(1, records)))
+    lasting = max(records, round(seconds(bed, told=True) * inserted(1, records)))
 
     def measure(block: Block, sessions: int) -> dict[str, float]:
         return {"records": inserted(sessions, lasting)}
