@@ -315,8 +315,8 @@ def patches(bed: Testbed) -> Iterator[Row]:
 
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly
 # one: on 7 pairs it was 1.04 [0.97, 1.33]. An interval narrows with the root of its pairs, so that
-# three times as many bring its ends within a tenth. Some twenty are enough.
-TIMES, ENOUGH = 3, 21
+# three times as many bring its ends within a tenth.
+ENOUGH = 20
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -326,8 +326,7 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     In more blocks than other comparisons, and in all of them: a look at what each load gains would
     end before it is plain which one gains more.
     """
-    new, given = RELEASES[1], int(bed.parameters.pairs)
-    many = max(given, min(TIMES * given, ENOUGH))
+    new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
     with Cluster(programs(new), ours(bed)) as tested:
         yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
 
