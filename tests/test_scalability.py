@@ -322,6 +322,20 @@ def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch):
 def test_builds_that_are_not_registered_set_their_experiments_aside(monkeypatch, bed):
     monkeypatch.setattr(builds.builds, "registered", dict)
     for one in (builds.lookup_calls, builds.dead_tuples, builds.commits_on_builds):
+def test_the_seconds_in_which_the_postmaster_starts_a_process_are_left_out(monkeypatch, bed):
+    roles, so_far = ["postmaster", "walwriter"], np.zeros(2)
+    readings = []
+    for second in range(61):  # every twentieth has a round, by which the WAL writer wakes up as well
+        so_far = so_far + ([1, 30] if second % 20 == 5 else [0, 5])
+        readings.append((float(second), pd.DataFrame({"role": roles, "switches": so_far})))
+    watched = SimpleNamespace(rested=210.0, end=lambda least: readings)
+    monkeypatch.setattr(idle, "_watched", {bed: {"9.2": watched}})
+    rows = measured(bed, idle.wakeups_between_rounds)
+    assert len(rows) == 5 and {row["server"] for row in rows} == {"9.2"}
+    assert all(row["per_second"] == 5 for row in rows)
+    assert sum(row["quiet"] for row in rows) / 5 == pytest.approx(57 / 60)
+
+
         with pytest.raises(CannotMeasure, match="registered"):
             list(bed.measure(one, {}))
 
@@ -404,6 +418,12 @@ build  load     processors  tps
 '9.2'  lookups  {0}         {1}
 '9.2'  writers  1           100.0
 '9.2'  writers  {0}         {2}
+WRITERS = """
+build             load     clients  processors  tps
+walwriter-before  writers  {0}      {0}         100.0
+walwriter         writers  {0}      {0}         {1}
+"""
+
 """
 
 # By the commit that packs what snapshots read, and before it.
@@ -438,14 +458,10 @@ build  bytes_per_row
 """
 
 WAKEUPS = """
-role               server  per_second  rested
-all together       today   0.6         {0}
-all together       '9.1'   {1}         {0}
-all together       '9.2'   {2}         {0}
-background writer  '9.1'   4.6         {0}
-background writer  '9.2'   0.2         {0}
-walwriter          '9.1'   4.6         {0}
-walwriter          '9.2'   0.2         {0}
+role          server  per_second  rested  quiet
+all together  today   0.6         {0}     1
+all together  '9.1'   {1}         {0}     1
+all together  '9.2'   {2}         {0}     1
 """
 
 SPINLOCK = """
@@ -570,6 +586,12 @@ def inserting(taken, gained, server="9.2"):
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 128, 256)}, "partly"),
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 32, 32)}, "different now"),
         # a bug that 9.1 shows is fixed where no later server does
+        # few processors can show that it gains, and not that it doesn't
+        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 120.0)}, "holds"),
+        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 101.0)}, UNTESTED),
+        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 80.0)}, UNTESTED),
+        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 16, 101.0)}, "no effect"),
+        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 16, 80.0)}, "reversed"),
         ("haas-020", 0, {"slow_clog_page": slow_page("9.1")}, "fixed"),
         ("haas-020", 0, {"slow_clog_page": slow_page("9.1", "9.2")}, "still there"),
         ("haas-020", 0, {"slow_clog_page": slow_page("9.1", "today")}, "still there"),

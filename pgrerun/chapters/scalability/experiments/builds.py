@@ -24,6 +24,7 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
+    UNFLUSHED,
     Load,
     compare_loads,
     loaded,
@@ -31,8 +32,8 @@ from pgrerun.chapters.scalability.load import (
     pairs,
     processors,
     roomy_pool,
-)
     seconds,
+)
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
@@ -40,11 +41,11 @@ from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.server.binaries import ask, c_compiler
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
-
 from pgrerun.record import printed
+
 RELEASES = ("9.1", "9.2")
-PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 COMMIT_CORES = int(printed.cell("scalability_write", "commit_cores", "value"))
+PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 
 
 def programs(name: str) -> Programs:
@@ -311,6 +312,18 @@ def patches(bed: Testbed) -> Iterator[Row]:
     yield from _over_clients(
         bed, [(name, load, processors()) for name in names for load in SCRIPTS]
     )
+
+
+@experiment(units=TPS, needs=["restart"])
+def woken_wal_writer(bed: Testbed) -> Iterator[Row]:
+    """Writers before and after the commit by which a full page of WAL wakes the WAL writer.
+
+    By as many clients as processors, whose commits don't wait for the flush; all is in the pool,
+    and no checkpoint comes.
+    """
+    names = complete(patched(["walwriter"]))
+    many = [(name, "writers", processors()) for name in names]
+    yield from _over_clients(bed, many, **UNFLUSHED | roomy_pool(bed))
 
 
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly

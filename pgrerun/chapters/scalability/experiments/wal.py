@@ -1,8 +1,6 @@
 """The WAL and the commit log (CLOG): what is written, asked for, inserted and flushed."""
 
-import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import psycopg
 
@@ -106,41 +104,6 @@ def checkpointed(bed: Testbed) -> Iterator[Row]:
 
 
 # ---- the commit log
-
-WAL_WRITERS: dict[str, dict[str, str]] = {
-    "as it comes": {},
-    "sleeps ten seconds": {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
-}
-
-
-@experiment(units=TPS | {"questions": "per transaction"}, needs=["restart"])
-def wal_writer(bed: Testbed) -> Iterator[Row]:
-    """Asynchronous commits with the WAL writer as it comes, and with one that sleeps long.
-
-    With the questions that a transaction asks of the commit log.
-    """
-    tested = bed.cluster(**ours(bed))
-    loaded(bed, tested)
-    load = Load(bed, tested, "tpcb", crowd_size())
-
-    def measure(block: Block, writer: str) -> dict[str, float]:
-        settings = WAL_WRITERS[writer]
-        load.lasting()
-        with (
-            tested.reloaded(**settings) if settings else nullcontext(),
-            tested.connect() as watch,
-        ):
-            before = _questions(watch)
-            done = load.run(block.seed)
-            time.sleep(0.02)  # backends that ended have handed in their counts
-            asked = _questions(watch) - before
-        return {"tps": done.tps, "questions": asked / done.transactions}
-
-    with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(
-            measure, {"writer": list(WAL_WRITERS)}, pairs=pairs(bed), warmup=0, positive=["tps"]
-        )
-
 
 def _questions(connection: psycopg.Connection) -> int:
     """Pages of the commit log that were asked for so far."""
