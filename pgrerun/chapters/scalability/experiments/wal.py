@@ -1,27 +1,21 @@
-"""The WAL and the commit log (CLOG): what is written, asked for, inserted and flushed."""
+"""The WAL and the commit log (CLOG): what is written, asked for and inserted."""
 
 from collections.abc import Iterator
 
 import psycopg
 
-from pgrerun.chapters.scalability.experiments.builds import TODAY, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
-    seconds,
-    TPS,
-    UNFLUSHED,
-    Load,
-    crowd_size,
-    loaded,
     ours,
     pairs,
     processors,
+    seconds,
     server,
 )
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, builds, releases
+from pgrerun.lab.server import releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- the WAL
@@ -61,46 +55,6 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
         return {"records": inserted(sessions, lasting)}
 
     yield from bed.compare(measure, {"sessions": [1, several]}, pairs=pairs(bed), warmup=0)
-
-
-AFTER, LATER = "right after a checkpoint", "later"
-
-
-@experiment(units=TPS | {"wal": "bytes/transaction"}, needs=["restart"])
-def checkpointed(bed: Testbed) -> Iterator[Row]:
-    """Throughput and WAL per transaction right after a checkpoint, and later.
-
-    On 9.2 where it is registered as a build, else on today's server. The same transactions each
-    time, drawn with the block's seed: later they have run once before they are measured, so that
-    every page they change has been logged in full since the checkpoint.
-    """
-    name, found = TODAY, bed.programs
-    if "9.2" in builds.registered():
-        name, found = "9.2", programs("9.2")
-    with Cluster(found, ours(bed) | UNFLUSHED) as tested:
-        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
-
-        def measure(block: Block, moment: str) -> dict[str, float]:
-            with tested.connect() as connection, wal.written(connection) as log:
-                done = load.run(block.seed)
-            return {"tps": done.tps, "wal": log.bytes / done.transactions}
-
-        def prepare(block: Block, moment: str) -> None:
-            load.lasting()  # tried out before the checkpoint
-            with tested.connect() as connection:
-                connection.execute("CHECKPOINT")
-            if moment == LATER:
-                load.run(block.seed)
-
-        yield from bed.compare(
-            measure,
-            {"moment": [AFTER, LATER]},
-            prepare=prepare,
-            pairs=pairs(bed, bed.parameters.pairs),
-            warmup=0,
-            positive=["tps"],
-            server=name,
-        )
 
 
 # ---- the commit log
