@@ -59,6 +59,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
 
 # ---- the commit log
 
+
 def _questions(connection: psycopg.Connection) -> int:
     """Pages of the commit log that were asked for so far."""
     counters.force_flush(connection)
