@@ -118,7 +118,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                 }
 
 
-UNFLUSHED, FLUSHED = "not flushed yet", "flushed"
+WAITING, FLUSHED = "not flushed yet", "flushed"
 
 
 @experiment(units={"questions": "questions/tuple"}, needs=["restart"])
@@ -131,7 +131,7 @@ def dead_tuples(bed: Testbed, tuples: int = 40) -> Iterator[Row]:
     """
     callgrind.require()
     for name in complete([("surelydead-before", "surelydead"), RELEASES]):
-        for commits, setting in {FLUSHED: "on", UNFLUSHED: "off"}.items():
+        for commits, setting in {FLUSHED: "on", WAITING: "off"}.items():
             with Cluster(programs(name)) as cluster:
                 with cluster.connect() as connection:
                     loading.replace(connection, "dead", SQL.text("builds.dead"))

@@ -110,9 +110,12 @@ def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
         load = Load(bed, loaded(bed, tested), "tpcb", crowd_size(), told=True)
 
         def measure(block: Block, moment: str) -> dict[str, float]:
-            with _counted(tested) as locks:
-                with tested.connect() as connection, wal.written(connection) as log:
-                    done = load.run(block.seed)
+            with (
+                _counted(tested) as locks,
+                tested.connect() as connection,
+                wal.written(connection) as log,
+            ):
+                done = load.run(block.seed)
             found = {"wal": log.bytes / done.transactions}
             return found | {count: locks[INSERT][count] / done.transactions for count in COUNTS}
 
