@@ -325,9 +325,7 @@ def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch):
 def test_the_seconds_in_which_the_postmaster_starts_a_process_are_left_out(monkeypatch, bed):
     roles, so_far = ["postmaster", "walwriter"], np.zeros(2)
     readings = []
-    for second in range(
-        61
-    ):  # every twentieth has a round, by which the WAL writer wakes up as well
+    for second in range(61):  # every twentieth has a round, which wakes the WAL writer as well
         so_far = so_far + ([1, 30] if second % 20 == 5 else [0, 5])
         readings.append((float(second), pd.DataFrame({"role": roles, "switches": so_far})))
     watched = SimpleNamespace(rested=210.0, end=lambda least: readings)
