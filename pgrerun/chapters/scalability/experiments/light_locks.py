@@ -107,7 +107,7 @@ def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
     """
     name = COUNTING[1]
     with Cluster(programs(name), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:
-        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size(), told=True)
+        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
 
         def measure(block: Block, moment: str) -> dict[str, float]:
             with (
