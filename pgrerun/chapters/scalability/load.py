@@ -17,6 +17,7 @@ SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen b
 ACCOUNTS = 100_000  # of pgbench, per unit of scale
 SMALL_POOL = "2MB"
 LEAST = 20  # transactions of each client, so that no load is over before all are at work
+TOLD = 0.3  # of the parameter `seconds`, where no word rests on what is measured
 TPS = {"tps": "transactions/s"}
 OBSERVED = TPS | {"messages": "per transaction"} | off_cpu.PER_TRANSACTION
 
@@ -34,6 +35,14 @@ def crowd_size() -> int:
 def pairs(bed: Testbed, many: int = ENOUGH_PAIRS) -> int:
     """Blocks of a comparison of times: `many`, but one at profile ci, where no time decides."""
     return 1 if bed.parameters.profile == "ci" else many
+
+
+def seconds(bed: Testbed, told: bool = False) -> float:
+    """Seconds of one measurement: the parameter's, or fewer of what is `told` and decides nothing.
+
+    No claim rests on such a measurement, or none that fewer processors than it needs can decide.
+    """
+    return bed.parameters.seconds * (TOLD if told else 1)
 
 
 # ---- servers
@@ -114,8 +123,8 @@ def allowed(bed: Testbed, most: int) -> int:
 class Load:
     """So many clients that run a script, prepared; pgbench has a thread per processor.
 
-    Each client runs as many transactions as take the parameter `seconds`, which is tried out
-    before the first run. `around` makes a context for each run.
+    Each client runs as many transactions as take so many `seconds`, which is tried out before the
+    first run. `around` makes a context for each run.
     """
 
     bed: Testbed
@@ -123,17 +132,18 @@ class Load:
     script: str
     clients: int
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    told: bool = False
 
     transactions: int = 0
 
     def lasting(self) -> int:
         """Transactions of each client in one run, `LEAST` at least: tried out once."""
-        wanted, each = self.bed.parameters.seconds, LEAST
+        wanted, each = seconds(self.bed, self.told), LEAST
         while not self.transactions:
             done = self._run(each, self.bed.parameters.seed)
-            seconds = done.transactions / done.tps
-            if seconds > wanted / 20:
-                self.transactions = max(LEAST, round(each * wanted / seconds))
+            taken = done.transactions / done.tps
+            if taken > wanted / 20:
+                self.transactions = max(LEAST, round(each * wanted / taken))
             each *= 10
         return self.transactions
 

@@ -19,11 +19,12 @@ from pgrerun.chapters.scalability.experiments.clients import (
     in_pools,
     on_one_and_on_all,
 )
-from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SWEEP
+from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SMALL, SWEEP
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
+    UNFLUSHED,
     Load,
     compare_loads,
     loaded,
@@ -31,6 +32,7 @@ from pgrerun.chapters.scalability.load import (
     pairs,
     processors,
     roomy_pool,
+    seconds,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
@@ -39,8 +41,10 @@ from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.server.binaries import ask, c_compiler
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed
 
 RELEASES = ("9.1", "9.2")
+COMMIT_CORES = int(printed.cell("scalability_write", "commit_cores", "value"))
 PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 
 
@@ -114,7 +118,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                 }
 
 
-UNFLUSHED, FLUSHED = "not flushed yet", "flushed"
+WAITING, FLUSHED = "not flushed yet", "flushed"
 
 
 @experiment(units={"questions": "questions/tuple"}, needs=["restart"])
@@ -127,7 +131,7 @@ def dead_tuples(bed: Testbed, tuples: int = 40) -> Iterator[Row]:
     """
     callgrind.require()
     for name in complete([("surelydead-before", "surelydead"), RELEASES]):
-        for commits, setting in {FLUSHED: "on", UNFLUSHED: "off"}.items():
+        for commits, setting in {FLUSHED: "on", WAITING: "off"}.items():
             with Cluster(programs(name)) as cluster:
                 with cluster.connect() as connection:
                     loading.replace(connection, "dead", SQL.text("builds.dead"))
@@ -184,12 +188,12 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
         def rate(build: str, idle: int, each: int) -> float:
             look_up = SQL.text("builds.look_up", rows=ROWS, lookups=each)
             taken = sessions.at_once(servers[build, idle], [look_up] * processors())
-            return sum(each / seconds for seconds in taken)
+            return sum(each / one for one in taken)
 
         each = {}  # lookups that take every build long enough
         for idle in (0, many):
             quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
-            each[idle] = max(ROWS, round(quickest * bed.parameters.seconds))
+            each[idle] = max(ROWS, round(quickest * seconds(bed, told=not idle)))
 
         def measure(block: Block, build: str, idle: int) -> dict[str, float]:
             return {"lookups": rate(build, idle, each[idle])}
@@ -244,7 +248,8 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
             settings = ours(bed) | {"wal_sync_method": "fdatasync"}
             cluster = Cluster(programs(name), settings, disk=disks[name])
             loaded(bed, stack.enter_context(cluster))
-            loads |= {(name, n): Load(bed, cluster, "insert", n) for n in (2, most)}
+            for n in (2, most):  # what the commits do alone is told
+                loads[name, n] = Load(bed, cluster, "insert", n, told=name in PAIR)
 
         def measure(
             block: Block, build: str, clients: int, flush: str, flush_ms: float
@@ -281,16 +286,15 @@ def releases_over_clients(bed: Testbed) -> Iterator[Row]:
     swept = sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
     many = [(name, "lookups", n) for name in complete([RELEASES]) for n in swept]
     many += [(name, "writers", here) for name in RELEASES]
-    yield from _over_clients(bed, many)
+    yield from _over_clients(bed, many, told=here < SMALL)
 
 
 @experiment(units=TPS, needs=["restart"])
 def first_patch_over_clients(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.1 and with the first patch alone, by as many clients as processors and twice."""
     both = (processors(), 2 * processors())
-    yield from _over_clients(
-        bed, [(name, "lookups", n) for name in complete([("9.1", "fastpath")]) for n in both]
-    )
+    many = [(name, "lookups", n) for name in complete([("9.1", "fastpath")]) for n in both]
+    yield from _over_clients(bed, many, told=both[0] < PROCESSORS)
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -310,10 +314,22 @@ def patches(bed: Testbed) -> Iterator[Row]:
     )
 
 
+@experiment(units=TPS, needs=["restart"])
+def woken_wal_writer(bed: Testbed) -> Iterator[Row]:
+    """Writers before and after the commit by which a full page of WAL wakes the WAL writer.
+
+    By as many clients as processors, whose commits don't wait for the flush; all is in the pool,
+    and no checkpoint comes.
+    """
+    names = complete(patched(["walwriter"]))
+    many = [(name, "writers", processors()) for name in names]
+    yield from _over_clients(bed, many, **UNFLUSHED | roomy_pool(bed))
+
+
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly
 # one: on 7 pairs it was 1.04 [0.97, 1.33]. An interval narrows with the root of its pairs, so that
-# three times as many bring its ends within a tenth. Some twenty are enough.
-TIMES, ENOUGH = 3, 21
+# three times as many bring its ends within a tenth.
+ENOUGH = 20
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -323,8 +339,7 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     In more blocks than other comparisons, and in all of them: a look at what each load gains would
     end before it is plain which one gains more.
     """
-    new, given = RELEASES[1], int(bed.parameters.pairs)
-    many = max(given, min(TIMES * given, ENOUGH))
+    new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
     with Cluster(programs(new), ours(bed)) as tested:
         yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
 
@@ -334,20 +349,26 @@ def pools_on_builds(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.2 by one client and by many, in a pool that holds all rows and a small one."""
     new = programs(RELEASES[1])
     pools = {FITS: roomy_pool(bed), DOESNT_FIT: {"shared_buffers": SMALL_POOL}}
-    yield from in_pools(
-        bed, {data: bed.release(new, **ours(bed) | pool) for data, pool in pools.items()}
-    )
+    servers = {data: bed.release(new, **ours(bed) | pool) for data, pool in pools.items()}
+    yield from in_pools(bed, servers, told=processors() < COMMIT_CORES)
 
 
-def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterator[Row]:
+def _over_clients(
+    bed: Testbed,
+    many: Sequence[tuple[str, str, int]],
+    told: bool = False,
+    **settings: str | int,
+) -> Iterator[Row]:
     """Throughput of loads by so many clients on builds, whose commits don't wait for the disk."""
     with ExitStack() as stack:
         servers = {}
         for name in dict.fromkeys(name for name, _, _ in many):
-            settings = ours(bed) | {"synchronous_commit": "off"}
-            servers[name] = stack.enter_context(Cluster(programs(name), settings))
+            given = ours(bed) | {"synchronous_commit": "off"} | settings
+            servers[name] = stack.enter_context(Cluster(programs(name), given))
             loaded(bed, servers[name])
-        loads = {case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2]) for case in many}
+        loads = {
+            case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2], told=told) for case in many
+        }
         factors = ("build", "load", "clients")
         yield from compare_loads(bed, factors, loads, pairs(bed), processors=processors())
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import pandas as pd
 
+from pgrerun.chapters.scalability.experiments.large_machines import LARGE
 from pgrerun.chapters.scalability.load import (
     OBSERVED,
     SMALL_POOL,
@@ -22,6 +23,7 @@ from pgrerun.chapters.scalability.load import (
     one_per_processor,
     ours,
     pairs,
+    processors,
     server,
 )
 from pgrerun.errors import CannotMeasure
@@ -41,7 +43,7 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     """
     tested = loaded(bed)
     runs = [(number, False) for number in client_counts(bed)] + [(one_per_processor(bed), True)]
-    loads = {run: Load(bed, tested, "lookup", run[0]) for run in runs}
+    loads = {run: Load(bed, tested, "lookup", run[0], told=True) for run in runs}
     yield from compare_loads(bed, ("clients", "again"), loads, pairs(bed), Load.observe)
 
 
@@ -58,7 +60,7 @@ def writers(bed: Testbed) -> Iterator[Row]:
     """pgbench's transaction by each number of clients, without waiting for the flush."""
     tested = loaded(bed)
     many = sorted({1, one_per_processor(bed), crowd_size(), client_counts(bed)[-1]})
-    loads = {(number,): Load(bed, tested, "tpcb", number) for number in many}
+    loads = {(number,): Load(bed, tested, "tpcb", number, told=True) for number in many}
     with sessions.configured(tested, synchronous_commit="off"):
         yield from compare_loads(bed, ["clients"], loads, pairs(bed), Load.observe)
 
@@ -161,10 +163,13 @@ SCRIPTS = {"lookups": "lookup", "writers": "tpcb"}
 @experiment(units=TPS, needs=["restart"])
 def by_processors(bed: Testbed) -> Iterator[Row]:
     """Both loads with server and clients kept on one processor, and on all, equally loaded."""
-    yield from on_one_and_on_all(bed, bed.cluster(**ours(bed)), pairs(bed))
+    told = processors() < LARGE
+    yield from on_one_and_on_all(bed, bed.cluster(**ours(bed)), pairs(bed), told)
 
 
-def on_one_and_on_all(bed: Testbed, tested: Cluster, many: int, **common: str) -> Iterator[Row]:
+def on_one_and_on_all(
+    bed: Testbed, tested: Cluster, many: int, told: bool = False, **common: str
+) -> Iterator[Row]:
     """The same on any server of ours, in so many blocks; `common` are factors of all rows."""
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
@@ -173,7 +178,12 @@ def on_one_and_on_all(bed: Testbed, tested: Cluster, many: int, **common: str) -
     kept = {1: {min(usable)}, len(usable): usable}
     loads = {
         (load, number): Load(
-            bed, tested, script, PER_PROCESSOR * number, partial(_kept_on, tested, chosen, usable)
+            bed,
+            tested,
+            script,
+            PER_PROCESSOR * number,
+            partial(_kept_on, tested, chosen, usable),
+            told,
         )
         for load, script in SCRIPTS.items()
         for number, chosen in kept.items()
@@ -204,13 +214,13 @@ def pools(bed: Testbed) -> Iterator[Row]:
     The system caches the rest.
     """
     small = bed.cluster(**ours(bed), shared_buffers=SMALL_POOL)
-    yield from in_pools(bed, {FITS: server(bed), DOESNT_FIT: small})
+    yield from in_pools(bed, {FITS: server(bed), DOESNT_FIT: small}, told=True)
 
 
-def in_pools(bed: Testbed, servers: Mapping[str, Server]) -> Iterator[Row]:
+def in_pools(bed: Testbed, servers: Mapping[str, Server], told: bool) -> Iterator[Row]:
     """The same on any two servers, whose pools are told apart by `FITS` and `DOESNT_FIT`."""
     loads = {
-        (data, number): Load(bed, loaded(bed, tested), "lookup", number)
+        (data, number): Load(bed, loaded(bed, tested), "lookup", number, told=told)
         for data, tested in servers.items()
         for number in (1, crowd_size())
     }

@@ -81,7 +81,7 @@ def _sweep(
     `inserts` are contexts of the runs, by clients and whether they wait for their commits.
     """
     loaded(bed, tested)
-    loads = {run: Load(bed, tested, "insert", run[0]) for run in inserts}
+    loads = {run: Load(bed, tested, "insert", run[0], told=True) for run in inserts}
     with counters.Counters(tested, settle=0) as counter:
 
         def measure(block: Block, clients: int, waits: bool) -> dict[str, float]:

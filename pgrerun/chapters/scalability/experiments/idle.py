@@ -1,9 +1,12 @@
 """An idle server: how often its processes wake up, while the chapter runs on other servers."""
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from pgrerun.chapters.scalability.load import SQL
 from pgrerun.errors import CannotMeasure
@@ -89,13 +92,59 @@ def wakeups(bed: Testbed) -> Iterator[Row]:
         yield from windows(bed, one.end(bed.parameters.idle_seconds), one.rested, name)
 
 
+@experiment(units=UNITS | {"quiet": "share of the seconds"}, needs=["restart"])
+def wakeups_between_rounds(bed: Testbed) -> Iterator[Row]:
+    """Wake-ups per second of all together, without the seconds of autovacuum's rounds.
+
+    A round is work. It starts a process, so that the postmaster wakes up, who has nothing else to
+    do for an idle server: a second in which it did is left out, those of its own clock, one in a
+    minute, among them. `quiet` is the share of the seconds that remain.
+    """
+    for name, one in (_watched.get(bed) or watch(bed)).items():
+        readings = one.end(bed.parameters.idle_seconds)
+        yield from windows_between_rounds(bed, readings, one.rested, name)
+
+
+def windows_between_rounds(
+    bed: Testbed, readings: list[off_cpu.WakeupReading], rested: float, server: str = TODAY
+) -> Iterator[Row]:
+    """Rows of `wakeups_between_rounds`, from readings in turn, in windows as of `windows`."""
+    rates = off_cpu.wakeup_rates(readings).drop(columns="role").sum().to_numpy()
+    woken = [_forks(after) > _forks(before) for before, after in itertools.pairwise(readings)]
+    quiet = ~np.array(woken)
+    parts = np.array_split(np.arange(len(rates)), _windows(readings))
+
+    def measure(block: Block, role: str) -> dict[str, float]:
+        part = parts[block.index]
+        found = rates[part][quiet[part]]
+        return {
+            "per_second": float(found.mean()) if len(found) else float("nan"),
+            "rested": rested,
+            "quiet": float(quiet[part].mean()),
+        }
+
+    yield from bed.compare(
+        measure, {"role": [EVERYBODY]}, pairs=len(parts), warmup=0, fixed=True, server=server
+    )
+
+
+def _forks(reading: off_cpu.WakeupReading) -> float:
+    """How often the postmaster has been woken so far, to start a process or by its end."""
+    _, processes = reading
+    return float(processes.loc[processes["role"] == "postmaster", "switches"].sum())
+
+
+def _windows(readings: list[off_cpu.WakeupReading]) -> int:
+    """Into how many windows readings in turn are divided."""
+    seconds = readings[-1][0] - readings[0][0]
+    return min(max(LEAST_WINDOWS, int(seconds // WINDOW)), len(readings) - 1)
+
+
 def windows(
     bed: Testbed, readings: list[off_cpu.WakeupReading], rested: float, server: str = TODAY
 ) -> Iterator[Row]:
     """Rows of `wakeups`, from readings in turn that are divided into windows of equal length."""
-    seconds = readings[-1][0] - readings[0][0]
-    many = min(max(LEAST_WINDOWS, int(seconds // WINDOW)), len(readings) - 1)
-    last = len(readings) - 1
+    many, last = _windows(readings), len(readings) - 1
     rates = off_cpu.wakeup_rates([readings[round(k * last / many)] for k in range(many + 1)])
     by_role: Mapping[str, Mapping[int, float]] = rates.set_index("role").to_dict("index")
     everybody = rates.drop(columns="role").sum().to_dict()

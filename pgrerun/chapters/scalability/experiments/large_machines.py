@@ -40,10 +40,13 @@ def handoffs(bed: Testbed, rounds: int = 400) -> Iterator[Row]:
 def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     """Nanoseconds to add to a word, while another process adds to one so many bytes away."""
     cachelines.require()
-    lasting = _rounds(bed, rounds, partial(cachelines.false_sharing_cost, DISTANCES[-1]))
+    lasting = {
+        apart: _rounds(bed, rounds, partial(cachelines.false_sharing_cost, apart))
+        for apart in DISTANCES
+    }
 
     def measure(block: Block, bytes_apart: int) -> dict[str, float]:
-        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting)}
+        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])}
 
     many = pairs(bed, bed.parameters.pairs)
     yield from bed.compare(measure, {"bytes_apart": DISTANCES}, pairs=many, warmup=0)
@@ -78,7 +81,7 @@ def _rounds(bed: Testbed, least: int, cost: Callable[[int], float]) -> int:
 # ---- simulated
 
 TALK = printed.table("scalability_read").value
-PROCESSORS, SMALL = int(TALK["cores"]), int(TALK["cores_small"])
+PROCESSORS, SMALL, LARGE = (int(TALK[one]) for one in ("cores", "cores_small", "cores_large"))
 SWEEP = (1, 8, 16, 20, 24, 32, 64)  # clients
 DRAWS = 5
 LINES = (10, 40, 80, 120, 150)  # nanoseconds

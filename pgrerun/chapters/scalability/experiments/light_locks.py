@@ -19,13 +19,14 @@ from pgrerun.chapters.scalability.load import (
     crowd_size,
     loaded,
     ours,
+    pairs,
     processors,
     roomy_pool,
 )
-from pgrerun.lab.instruments import counters, server_log, sessions
+from pgrerun.lab.instruments import counters, server_log, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, value
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
 FREELIST, INSERT, OTHER = "BufFreelistLock", "WALInsertLock", "any other"
@@ -89,6 +90,51 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
                 "records": rows * number,
                 **{count: locks[INSERT][count] for count in COUNTS},
             }
+
+
+AFTER, LATER = "right after a checkpoint", "later"
+
+
+@experiment(
+    units={"wal": "bytes/transaction"} | dict.fromkeys(COUNTS, "per transaction"),
+    needs=["restart"],
+)
+def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
+    """How often writers of 9.2 take that lock, and wait for it, after a checkpoint and later.
+
+    The same transactions each time, drawn with the block's seed: later they have run once before
+    they are counted, so that every page they change has been logged in full since the checkpoint.
+    """
+    name = COUNTING[1]
+    with Cluster(programs(name), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:
+        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
+
+        def measure(block: Block, moment: str) -> dict[str, float]:
+            with (
+                _counted(tested) as locks,
+                tested.connect() as connection,
+                wal.written(connection) as log,
+            ):
+                done = load.run(block.seed)
+            found = {"wal": log.bytes / done.transactions}
+            return found | {count: locks[INSERT][count] / done.transactions for count in COUNTS}
+
+        def prepare(block: Block, moment: str) -> None:
+            load.lasting()  # tried out before the checkpoint
+            with tested.connect() as connection:
+                connection.execute("CHECKPOINT")
+            if moment == LATER:
+                load.run(block.seed)
+
+        yield from bed.compare(
+            measure,
+            {"moment": [AFTER, LATER]},
+            prepare=prepare,
+            pairs=pairs(bed),
+            warmup=0,
+            fixed=True,
+            build=name,
+        )
 
 
 BY_LOCK = {"transactions": "transactions", "blocked": "samples"} | COUNTS

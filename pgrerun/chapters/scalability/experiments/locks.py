@@ -9,6 +9,7 @@ from pgrerun.chapters.scalability.load import (
     crowd_size,
     ours,
     pairs,
+    seconds,
     server,
 )
 from pgrerun.lab.instruments import sessions
@@ -94,7 +95,7 @@ def overflow(bed: Testbed) -> Iterator[Row]:
     for tested in (roomy, few):
         _partitioned(tested)
     loads = {
-        name: Load(bed, tested, "lock_partitions", crowd_size())
+        name: Load(bed, tested, "lock_partitions", crowd_size(), told=True)
         for name, tested in {FAST: roomy, TABLE: few, HELD: roomy}.items()
     }
 
@@ -138,18 +139,18 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
     """
     tested = server(bed)
 
-    def seconds(together: str, times: int) -> float:
+    def lasts(together: str, times: int) -> float:
         empty = SQL.text("locks.loop", loops=times)
         first, second = (SQL.text("locks.lock_loop", key=key, loops=times) for key in (1, 2))
         sent = {EMPTY: [empty], ALONE: [first], SAME: [first, first], OTHER: [first, second]}
         taken = sessions.at_once(tested, sent[together])
         return sum(taken) / len(taken)
 
-    tried = seconds(ALONE, loops)
-    lasting = max(loops, round(loops * bed.parameters.seconds / tried))
+    tried = lasts(ALONE, loops)
+    lasting = max(loops, round(loops * seconds(bed, told=True) / tried))
 
     def measure(block: Block, together: str) -> dict[str, float]:
-        return {"time": 1e9 * seconds(together, lasting) / lasting}
+        return {"time": 1e9 * lasts(together, lasting) / lasting}
 
     many = pairs(bed, bed.parameters.pairs)
     yield from bed.compare(measure, {"together": [EMPTY, ALONE, SAME, OTHER]}, pairs=many, warmup=0)

@@ -1,28 +1,21 @@
-"""The WAL and the commit log (CLOG): what is written, asked for, inserted and flushed."""
+"""The WAL and the commit log (CLOG): what is written, asked for and inserted."""
 
-import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import psycopg
 
-from pgrerun.chapters.scalability.experiments.builds import TODAY, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
-    TPS,
-    UNFLUSHED,
-    Load,
-    crowd_size,
-    loaded,
     ours,
     pairs,
     processors,
+    seconds,
     server,
 )
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, builds, releases
+from pgrerun.lab.server import releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- the WAL
@@ -56,7 +49,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
         statement = SQL.text("wal.insert_records", records=each)
         return number * each / max(sessions.at_once(tested, [statement] * number))
 
-    lasting = max(records, round(bed.parameters.seconds * inserted(1, records)))
+    lasting = max(records, round(seconds(bed, told=True) * inserted(1, records)))
 
     def measure(block: Block, sessions: int) -> dict[str, float]:
         return {"records": inserted(sessions, lasting)}
@@ -64,81 +57,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
     yield from bed.compare(measure, {"sessions": [1, several]}, pairs=pairs(bed), warmup=0)
 
 
-AFTER, LATER = "right after a checkpoint", "later"
-
-
-@experiment(units=TPS | {"wal": "bytes/transaction"}, needs=["restart"])
-def checkpointed(bed: Testbed) -> Iterator[Row]:
-    """Throughput and WAL per transaction right after a checkpoint, and later.
-
-    On 9.2 where it is registered as a build, else on today's server. The same transactions each
-    time, drawn with the block's seed: later they have run once before they are measured, so that
-    every page they change has been logged in full since the checkpoint.
-    """
-    name, found = TODAY, bed.programs
-    if "9.2" in builds.registered():
-        name, found = "9.2", programs("9.2")
-    with Cluster(found, ours(bed) | UNFLUSHED) as tested:
-        load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
-
-        def measure(block: Block, moment: str) -> dict[str, float]:
-            with tested.connect() as connection, wal.written(connection) as log:
-                done = load.run(block.seed)
-            return {"tps": done.tps, "wal": log.bytes / done.transactions}
-
-        def prepare(block: Block, moment: str) -> None:
-            load.lasting()  # tried out before the checkpoint
-            with tested.connect() as connection:
-                connection.execute("CHECKPOINT")
-            if moment == LATER:
-                load.run(block.seed)
-
-        yield from bed.compare(
-            measure,
-            {"moment": [AFTER, LATER]},
-            prepare=prepare,
-            pairs=pairs(bed, bed.parameters.pairs),
-            warmup=0,
-            positive=["tps"],
-            server=name,
-        )
-
-
 # ---- the commit log
-
-WAL_WRITERS: dict[str, dict[str, str]] = {
-    "as it comes": {},
-    "sleeps ten seconds": {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
-}
-
-
-@experiment(units=TPS | {"questions": "per transaction"}, needs=["restart"])
-def wal_writer(bed: Testbed) -> Iterator[Row]:
-    """Asynchronous commits with the WAL writer as it comes, and with one that sleeps long.
-
-    With the questions that a transaction asks of the commit log.
-    """
-    tested = bed.cluster(**ours(bed))
-    loaded(bed, tested)
-    load = Load(bed, tested, "tpcb", crowd_size())
-
-    def measure(block: Block, writer: str) -> dict[str, float]:
-        settings = WAL_WRITERS[writer]
-        load.lasting()
-        with (
-            tested.reloaded(**settings) if settings else nullcontext(),
-            tested.connect() as watch,
-        ):
-            before = _questions(watch)
-            done = load.run(block.seed)
-            time.sleep(0.02)  # backends that ended have handed in their counts
-            asked = _questions(watch) - before
-        return {"tps": done.tps, "questions": asked / done.transactions}
-
-    with sessions.configured(tested, synchronous_commit="off"):
-        yield from bed.compare(
-            measure, {"writer": list(WAL_WRITERS)}, pairs=pairs(bed), warmup=0, positive=["tps"]
-        )
 
 
 def _questions(connection: psycopg.Connection) -> int:
