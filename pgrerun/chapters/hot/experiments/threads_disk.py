@@ -4,7 +4,7 @@ Which disk the thread had isn't told, but what its server did with it is: so the
 which the commit before HOT does as many transactions a second, and then both commits run on it.
 All lies on it, the WAL as well, and fsync is on: a commit waits for its flush among the requests
 for pages, and holds its branch and teller for so long. How many transactions share a flush and how
-many wait for a branch is decided by how many clients and branches there are, which are the thread's.
+many wait for a branch is decided by the clients and branches, which are as many as the thread's.
 
 The size of branches and tellers goes by the updates between two visits of autovacuum, a second's
 at the least, and not by the accounts. So there are more accounts than in the chapter's other timed
