@@ -3,8 +3,9 @@
 Which disk the thread had isn't told, but what its server did with it is: so the disk is sought on
 which the commit before HOT does as many transactions a second, and then both commits run on it.
 All lies on it, the WAL as well, and fsync is on: a commit waits for its flush among the requests
-for pages, and holds its branch and teller for so long. How many transactions share a flush and how
-many wait for a branch is decided by the clients and branches, which are as many as the thread's.
+for pages, and holds its branch and teller for so long. There are as many clients as branches, as in
+the thread. Its ninety would need its pool as well: in one of a thirtieth they evict pages whose WAL
+isn't flushed yet, and versions that one of them may still see make the small tables a large part.
 
 The size of branches and tellers goes by the updates between two visits of autovacuum, a second's
 at the least, and not by the accounts. So there are more accounts than in the chapter's other timed
@@ -33,8 +34,7 @@ from pgrerun.lab.server import Cluster, fetched
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-CLIENTS, BRANCHES = (int(printed.cell("hot_setup", of, "value")) for of in ("clients", "scale"))
-PARTS = 3  # of `timed_accounts` a branch has one: there are so many more branches
+MORE = 3  # times `clients`, clients and branches of `timed_accounts` each
 TIMED = UPDATES / 10  # updates per account that are timed
 # Before the disk is slowed. Autovacuum is due at accounts when what is timed ends: in the middle of
 # it, it would come in one run and not in another. What the fillfactor left free is used up by then.
@@ -66,7 +66,7 @@ UNITS = {
 def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """Look for the time of a request with which the commit before HOT does the printed throughput.
 
-    The reduced script with the thread's pool, fillfactor, clients and branches. A read, a write and
+    The reduced script with the thread's share for the pool and its fillfactor. A read, a write and
     a flush take that time each, of whatever file. CannotMeasure unless both commits are registered.
     """
     taken = 0.25 / THEN  # four requests for a transaction, to begin with
@@ -117,10 +117,10 @@ class _Load:
     def __init__(self, bed: Testbed, stack: ExitStack):
         found = {name: fetched.build(name) for name in (BEFORE, WITH)}
         self.seed = bed.parameters.seed
-        self.ours = Pgbench(BRANCHES, bed.parameters.timed_accounts // PARTS, prefix="")
+        self.ours = Pgbench(MORE * bed.parameters.clients, bed.parameters.timed_accounts, prefix="")
         self.servers: dict[str, Cluster] = {}
         self.disks: dict[str, Slowed] = {}
-        connections = CLIENTS + BESIDE
+        connections = self.ours.branches + BESIDE
         settings = SETTINGS | {"max_connections": connections}
         least = 2 * (connections + BESIDE)  # old servers want two buffers for each
         for name, one in found.items():
@@ -162,5 +162,5 @@ class _Load:
             script,
             updates(self.ours, per_account),
             seed=seed,
-            clients=CLIENTS,
+            clients=self.ours.branches,
         )
