@@ -2,11 +2,15 @@
 
 Which disk the thread had isn't told, but what its server did with it is: so the disk is sought on
 which the commit before HOT does as many transactions a second, and then both commits run on it.
+All lies on it, the WAL as well, and fsync is on: a commit waits for its flush among the requests
+for pages, and holds its branch and teller for so long. There are as many clients as branches, as in
+the thread. Its ninety would need its pool as well: in one of a thirtieth they evict pages whose WAL
+isn't flushed yet, and versions that one of them may still see make the small tables a large part.
 
 The size of branches and tellers goes by the updates between two visits of autovacuum, a second's
 at the least, and not by the accounts. So there are more accounts than in the chapter's other timed
-runs, whose share for the pool is then large enough for both; and of the thread's run only its
-middle is timed.
+runs, whose share for the pool is then large enough for both; and of the thread's run only a tenth
+is timed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,20 +28,26 @@ from pgrerun.chapters.hot.variants import (
     updates,
 )
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.instruments import pgbench, sessions
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, fetched
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-LARGER = 3  # times `timed_accounts`, of each branch
-WEAR = UPDATES / 2  # updates per account before the disk is slowed: the middle of the thread's run
+MORE = 3  # times `clients`, clients and branches of `timed_accounts` each
 TIMED = UPDATES / 10  # updates per account that are timed
+# Before the disk is slowed. Autovacuum is due at accounts when what is timed ends: in the middle of
+# it, it would come in one run and not in another. What the fillfactor left free is used up by then.
+WEAR = SCALE_FACTOR - TIMED
 # The pauses that autovacuum makes are of July 2007, after the thread; with them a visit to accounts
-# outlasts the run, and branches and tellers wait for theirs.
+# outlasts the run, and branches and tellers wait for theirs. ANALYZE reads as many pages however
+# few accounts there are, so it stays away. WAL that nobody waits for stays in its buffers: the
+# kernel would take it at once, but on this disk whoever writes waits.
 SETTINGS = VACUUMED | {
-    "fsync": "off",
+    "fsync": "on",
+    "wal_buffers": "8MB",
     "autovacuum_vacuum_scale_factor": f"{SCALE_FACTOR:g}",
+    "autovacuum_analyze_scale_factor": 1,
     "autovacuum_vacuum_cost_delay": 0,
 }
 ATTEMPTS = 3  # each comes nearer by the quotient of what is wanted and what was found
@@ -46,6 +56,7 @@ UNITS = {
     "tps": "transactions/s",
     "request_ms": "ms",
     "requests": "requests/transaction",
+    "flushes": "flushes/transaction",
     "busy": "share of the time",
     **POOL,
 }
@@ -55,9 +66,8 @@ UNITS = {
 def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """Look for the time of a request with which the commit before HOT does the printed throughput.
 
-    The reduced script with the thread's pool and fillfactor, in the middle of its updates per
-    account; data files alone are slow, since WAL may have had a disk of its own. CannotMeasure
-    unless both commits are registered.
+    The reduced script with the thread's share for the pool and its fillfactor. A read, a write and
+    a flush take that time each, of whatever file. CannotMeasure unless both commits are registered.
     """
     taken = 0.25 / THEN  # four requests for a transaction, to begin with
     with ExitStack() as stack:
@@ -78,8 +88,8 @@ def _nearer(found: Mapping[str, float]) -> float:
 def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """Both scripts on both commits and on the disk that was found, from relations loaded anew.
 
-    The thread's updates until the middle of its run are the reduced script's for both, so that
-    branches and tellers are as loaded when the disk gets slow.
+    The thread's updates until the disk gets slow are the reduced script's for both, so that
+    branches and tellers are then as loaded.
     """
     with ExitStack() as stack:
         load = _Load(bed, stack)  # which says what is missing where no disk could be sought
@@ -94,7 +104,7 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
-            pairs=bed.fewer_pairs,
+            pairs=(bed.fewest_pairs + bed.fewer_pairs) // 2,
             warmup=0,
             prepare=prepare,
             fixed=True,
@@ -107,9 +117,7 @@ class _Load:
     def __init__(self, bed: Testbed, stack: ExitStack):
         found = {name: fetched.build(name) for name in (BEFORE, WITH)}
         self.seed = bed.parameters.seed
-        self.ours = Pgbench(
-            bed.parameters.clients, LARGER * bed.parameters.timed_accounts, prefix=""
-        )
+        self.ours = Pgbench(MORE * bed.parameters.clients, bed.parameters.timed_accounts, prefix="")
         self.servers: dict[str, Cluster] = {}
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
@@ -122,22 +130,26 @@ class _Load:
             self.servers[name] = stack.enter_context(pool)
 
     def prepare(self, server: str) -> None:
-        """Load anew, and go to the middle of the thread's run at the machine's own speed."""
+        """Load anew, and go to where it gets slow at the machine's own speed, without flushes."""
         fillfactor = {"accounts": FILLFACTOR}
         self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
-        self._run(server, REDUCED, WEAR, self.seed)
+        with sessions.configured(self.servers[server], synchronous_commit="off"):
+            self._run(server, REDUCED, WEAR, self.seed)
 
     def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds."""
-        disk = Disk(taken, taken, only="base/")
-        with self.disks[server].serving(disk) as stretch:
+        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds.
+
+        `busy` is the disk's time for reads and writes, without flushes.
+        """
+        with self.disks[server].serving(Disk(taken, taken, taken)) as stretch:
             done = self._run(server, script, TIMED, seed)
-            asked = stretch.counts().all
+            asked = stretch.counts()
         return {
             "tps": done.tps,
             "request_ms": 1000 * taken,
-            "requests": asked.requests / done.transactions,
-            "busy": asked.busy * done.tps / done.transactions,
+            "requests": asked.all.requests / done.transactions,
+            "flushes": asked.flushes.requests / done.transactions,
+            "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
             **pool_of(self.servers[server]),
         }
 

@@ -106,7 +106,7 @@ def _compare(bed: Testbed, branches: int, variants: list[dict[str, str]]) -> Ite
         load_ = _Load(server, ours, branches, disk)
         # no warming up: every run loads its relations
         yield from bed.compare(
-            load_.measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=load_.prepare
+            load_.measure, variants, pairs=bed.fewest_pairs, warmup=0, prepare=load_.prepare
         )
 
 
