@@ -335,19 +335,22 @@ def test_a_fault_has_a_part_in_a_choice_where_it_makes_it_cheaper_by_half(
 
 
 @pytest.mark.parametrize(
-    ("costs", "verdict"),
+    ("as_printed", "upper", "verdict"),
+STRAIGHT, BENT, FLAT = (483, 620, 757, 894, 1031), (483, 620, 757, 894, 1171), (483,) * 5
+
+
     [
-        ([483, 620, 757, 894, 1031], "holds"),
-        ([483, 620, 757, 894, 1171], "partly"),
-        ([483, 483, 483, 483, 483], "not so"),
+        *((STRAIGHT, STRAIGHT, "holds"), (BENT, STRAIGHT, "partly"), (STRAIGHT, BENT, "partly")),
+        *((STRAIGHT, FLAT, "partly"), (FLAT, FLAT, "not so")),
     ],
 )
-def test_a_line_is_straight_where_each_tenth_adds_as_much(costs, verdict):
+def test_a_line_is_straight_where_each_tenth_adds_as_much(as_printed, upper, verdict):
     found = [
-        {"fault": variants.MENDED, "bounds": queries.UPPER, "pages": 345}
+        {"fault": variants.MENDED, "bounds": bounds, "pages": 345}
         | {"selectivity": tenth / 10, "cost": cost}
         for tenth, cost in enumerate(costs, start=1)
     ]
+        for bounds, costs in zip(queries.BOUNDS, (as_printed, upper))
     assert word("lai-071", CHAPTER, scans_of_postgres95=found) == verdict
 
 
