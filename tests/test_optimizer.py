@@ -14,7 +14,7 @@ from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import Borrowed, bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
-from tests.judging import judged, word
+from tests.judging import UNTESTED, judged, word
 
 CHAPTER = "optimizer"
 PARAMETERS = {"points": 5, "tuples": 10_000, "times": 10, "grid": 10, "pairs": 5}
@@ -295,11 +295,12 @@ def test_faults_of_1990_are_seen_where_they_are_put_back(bed):
     ]
     registered, hidden = rows_of(bed, faults.registered), rows_of(bed, ranges.hidden_constant)
     wrong = [row | {"estimator": "scalarltsel"} for row in registered]
+    estimates = rows_of(bed, faults.greater_than)
     blind = [row | {"seen": not row["seen"]} for row in hidden]
     found, faulty = rows_of(bed, ranges.ranges), rows_of(bed, ranges.multiplied_ranges)
     put_back = {
         "lai-063": {"planned_scans": constant},
-        "lai-064": {"registered": wrong},
+        "lai-064": {"registered": wrong, "greater_than": estimates},
         "lai-065": {"hidden_constant": blind},
         "lai-081": {"ranges": found, "multiplied_ranges": found},
     }
@@ -308,6 +309,7 @@ def test_faults_of_1990_are_seen_where_they_are_put_back(bed):
         put_back[claim] = {"ranges": faulty, "moved_range": moved}
     words = {claim: word(claim, CHAPTER, **rows) for claim, rows in put_back.items()}
     assert words == dict.fromkeys(put_back, "still there") | {"lai-081": "partly"}
+    assert word("lai-064", CHAPTER, registered=registered, greater_than=estimates) == "fixed"
 
 
 @pytest.mark.parametrize(
@@ -334,21 +336,59 @@ def test_a_fault_has_a_part_in_a_choice_where_it_makes_it_cheaper_by_half(
     assert word("lai-076", CHAPTER, joins_of_postgres95=found) == verdict
 
 
+STRAIGHT, BENT, FLAT = (483, 620, 757, 894, 1031), (483, 620, 757, 894, 1171), (483,) * 5
+
+
 @pytest.mark.parametrize(
-    ("costs", "verdict"),
+    ("as_printed", "upper", "verdict"),
     [
-        ([483, 620, 757, 894, 1031], "holds"),
-        ([483, 620, 757, 894, 1171], "partly"),
-        ([483, 483, 483, 483, 483], "not so"),
+        *((STRAIGHT, STRAIGHT, "holds"), (BENT, STRAIGHT, "partly"), (STRAIGHT, BENT, "partly")),
+        *((STRAIGHT, FLAT, "partly"), (FLAT, FLAT, "not so")),
     ],
 )
-def test_a_line_is_straight_where_each_tenth_adds_as_much(costs, verdict):
+def test_a_line_is_straight_where_each_tenth_adds_as_much(as_printed, upper, verdict):
     found = [
-        {"fault": variants.MENDED, "bounds": queries.UPPER, "pages": 345}
+        {"fault": variants.MENDED, "bounds": bounds, "pages": 345}
         | {"selectivity": tenth / 10, "cost": cost}
+        for bounds, costs in zip(queries.BOUNDS, (as_printed, upper))
         for tenth, cost in enumerate(costs, start=1)
     ]
     assert word("lai-071", CHAPTER, scans_of_postgres95=found) == verdict
+
+
+@pytest.mark.parametrize(
+    ("as_it_is", "put_back", "verdict"),
+    [
+        *((1.0, 3.0, "fixed"), (1.2, 3.0, "still there"), (0.8, 0.3, "still there")),
+        (1.0, 1.0, UNTESTED),  # what is expected tells nothing
+    ],
+)
+def test_a_wrong_function_is_told_by_what_it_expects(as_it_is, put_back, verdict):
+    right = {"<": "scalarltsel", "<=": "scalarlesel", ">": "scalargtsel", ">=": "scalargesel"}
+    names = [{"operator": sign, "estimator": name} for sign, name in right.items()]
+    expected = [
+        {"fault": fault, "selectivity": 0.5, "rows": 5000, "expected": 5000 * share}
+        for fault, share in ((variants.NONE, as_it_is), (variants.EXCHANGED, put_back))
+    ]
+    assert word("lai-064", CHAPTER, registered=names, greater_than=expected) == verdict
+
+
+@pytest.mark.parametrize(
+    ("free", "forbidden", "verdict"),
+    [
+        (variants.NESTED, variants.NESTED, "holds"),
+        (variants.NESTED, variants.MERGE, "partly"),
+        (variants.HASH, variants.HASH, "not so"),
+    ],
+)
+def test_a_join_by_less_than_is_judged_by_what_postgres95_plans(free, forbidden, verdict):
+    found = [
+        {"fault": fault, "query": query, "forbidden": what, "join_by": join}
+        for fault in (variants.MENDED, variants.BOTH)
+        for query in (3, *queries.UNEQUAL)
+        for what, join in ((joins.NOTHING, free), (variants.NESTED, forbidden))
+    ]
+    assert word("lai-077", CHAPTER, non_equal_joins_of_postgres95=found) == verdict
 
 
 def test_extended_statistics_are_gone_afterwards(bed):

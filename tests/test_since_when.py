@@ -167,6 +167,16 @@ def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(cluster):
     assert adjacent < 10_000 / counting.APART <= apart
 
 
+def test_of_half_sorted_rows_few_are_read_unless_all_are_sorted_at_once(cluster):
+    with cluster.connect() as connection:
+        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
+        few = counting.scanned("ordered", connection, 10_000)
+        connection.execute("SET enable_incremental_sort = off")
+        every = counting.scanned("ordered", connection, 10_000)
+        connection.execute("DROP TABLE numbers")
+    assert few < 100 and every == 10_000
+
+
 def test_what_a_release_cannot_count_is_left_out(monkeypatch):
     def lacking(connection, tuples):
         raise CannotMeasure("an access method", "it has none")

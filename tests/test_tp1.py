@@ -242,7 +242,7 @@ retrieve  {0}      90         {1}
 OWN_INDEX = """
 catalog      field  runs   query_pages  index_pages  catalog_pages  catalog_pages_without
 pg_proc      oid    True   2            {0}          {1}            6
-pg_operator  oid    False  -            -            -              6
+pg_operator  oid    {2}    -            -            -              6
 """
 
 # Before a transaction, as it is open, and after it has gone.
@@ -390,16 +390,17 @@ def ladder(reads, flushes, left_out=""):
             (
                 "lai-086",
                 {
-                    "postgres95_own_index": counted(OWN_INDEX, of_index, of_catalog),
+                    "postgres95_own_index": counted(OWN_INDEX, of_index, of_catalog, runs),
                     "postgres95_planning": counted(PLANNING, planned, 0),
                 },
                 said,
             )
-            for of_index, of_catalog, planned, said in (
-                (0, 6, 1, "holds"),
-                (2, 1, 1, "partly"),
-                (0, 6, 90, "partly"),
-                (2, 1, 90, "not so"),
+            for of_index, of_catalog, runs, planned, said in (
+                (0, 6, True, 1, "holds"),
+                (0, 6, False, 1, "partly"),
+                (2, 1, True, 1, "partly"),
+                (0, 6, True, 90, "partly"),
+                (2, 1, False, 90, "not so"),
             )
         ),
     ],

@@ -411,6 +411,8 @@ def _found(rule: Rule, database: Database, seed: int) -> Any:
 def _queried(query: str, database: Database) -> dict[str, Any]:
     """Facts, parts or a bug, from the rows of a query."""
     found = database.query(query)
+    if found.empty:
+        raise NoRows(f"A claim's query gave no rows: {query}")
     if "still_there" in found:
         return {"still_there": _truth(found["still_there"].iloc[0])}
     parts: dict[str, Any] = {}
@@ -423,8 +425,6 @@ def _queried(query: str, database: Database) -> dict[str, Any]:
             value = statistics.exact(float(row["value"]))
             name = "" if row.get("part") is None else str(row["part"])
             parts[name] = value if essential else verdicts.supporting(value)
-    if not parts:
-        raise NoRows(f"A claim's query gave no rows: {query}")
     return parts
 
 

@@ -108,6 +108,7 @@ def scan_of(bed: Testbed, relation: str, layout: str, selectivity: float) -> str
 JOIN_QUERIES = (1, 2, 3, 4, 5, 6)
 EQUAL = (1, 2, 3, 4)  # those that join by equality
 UNINDEXED = (1, 3)  # of those, the ones without B-trees: their nested loop grows with the square
+UNEQUAL = (5, 6)  # those that join by "less than"
 
 
 def join(bed: Testbed, query: int, size: str) -> str:

@@ -259,8 +259,8 @@ def forgetful(bed: Testbed) -> Iterator[tuple[psycopg.Connection, Callable[[], o
 
 @experiment(units={"seconds": "s"})
 def cold_scans(bed: Testbed) -> Iterator[Row]:
-    """Time every forced scan once with the relation in neither the buffer pool nor the operating
-    system's cache.
+    """Time every forced scan with the relation in neither the buffer pool nor the operating
+    system's cache: once in a block, so in twice as many as where it is in memory.
     """
     with forgetful(bed) as (connection, forget):
 
@@ -271,7 +271,7 @@ def cold_scans(bed: Testbed) -> Iterator[Row]:
                 return {"seconds": seconds(connection, statement, before=forget)}
 
         compared = {"layout": [*queries.ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
-        pairs = bed.fewer_pairs
+        pairs = 2 * int(bed.parameters.pairs)
         yield from bed.compare(
             scan, compared, pairs=pairs, warmup=0, positive=["seconds"], fixed=True
         )

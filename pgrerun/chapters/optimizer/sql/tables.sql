@@ -84,6 +84,11 @@ GROUP BY query, fault ORDER BY query, min(j.rowid);
 -- name: non_equal
 SELECT engine, join_by AS join, pairs_found AS pairs FROM non_equal_joins;
 
+-- name: non_equal_joins_of_postgres95
+SELECT query, fault AS faults, max(join_by) FILTER (forbidden = 'nothing') AS planned,
+       max(join_by) FILTER (forbidden <> 'nothing') AS "with the nested loop forbidden"
+FROM non_equal_joins_of_postgres95 GROUP BY query, fault ORDER BY query, min(rowid);
+
 -- name: ranges
 SELECT query, qualification, rows, round(product_tuples)::INT AS "rows in 1990",
        p.cost AS "cost in 1990", expected AS "rows here", r.cost AS "cost here"
