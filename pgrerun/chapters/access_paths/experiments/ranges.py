@@ -232,7 +232,8 @@ def updated_all_the_time(bed: Testbed) -> Iterator[Row]:
     planner would take a smaller one for the other scan and, once most pages have lost their bit,
     for this one as well.
     """
-    rows, server = bed.parameters.accounts, bed.cluster()
+    rows = bed.parameters.accounts
+    server = place(bed, AMPLE, rows)
     load(server, rows, CHURNED)
     half = round(SCALE_FACTORS[0] * rows / _LOOKS / 2)  # of what is updated from look to look
 
