@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,16 +79,16 @@ def sample_wait_events(server: Server, every: float = 0.005) -> Iterator[WaitEve
     waits = WaitEvents()
     seen: list[tuple[str, str, int]] = []
 
-    def sample(over: threading.Event) -> None:
-        with server.connect() as connection:
-            # seen by all its functions at once, and a reading of its own each time
-            while not over.wait(every):
-                rows = connection.execute(query, prepare=True).fetchall()
-                if rows:  # before and after the load there is nobody to see
-                    waits.samples += 1
-                    seen.extend(rows)
+    def sample(connection: psycopg.Connection, over: threading.Event) -> None:
+        # seen by all its functions at once, and a reading of its own each time
+        while not over.wait(every):
+            rows = connection.execute(query, prepare=True).fetchall()
+            if rows:  # before and after the load there is nobody to see
+                waits.samples += 1
+                seen.extend(rows)
 
-    with meanwhile(sample):
+    # connected before the load, which may be short
+    with server.connect() as connection, meanwhile(partial(sample, connection)):
         yield waits
     if seen:
         sums = pd.DataFrame(seen, columns=WAIT_COLUMNS).groupby(["type", "event"], as_index=False)
