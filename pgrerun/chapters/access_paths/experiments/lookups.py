@@ -20,7 +20,7 @@ from pgrerun.chapters.access_paths.accounts import (
     repeated,
 )
 from pgrerun.lab.instruments import PAGE, counters, pgbench
-from pgrerun.lab.server import seed_random
+from pgrerun.lab.server import Server, seed_random
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -58,18 +58,8 @@ def lookups(bed: Testbed) -> Iterator[Row]:
         relation, done = RELATIONS[index], list[pgbench.PgbenchResult]()
 
         def once() -> float:
-            run = pgbench.run(
-                servers[memory],
-                SQL.script(f"lookup_{relation}"),
-                clients=given.clients,
-                jobs=min(2, given.clients),
-                transactions=max(1, given.lookups // given.clients),
-                variables={"rows": given.accounts},
-                seed=block.seed + len(done),
-                protocol="prepared",
-            )
-            done.append(run)
-            return 1 / run.tps
+            done.append(_run(bed, servers[memory], relation, block.seed + len(done)))
+            return 1 / done[-1].tps
 
         with servers[memory].connect() as connection:
             before = _read(connection, relation)
@@ -93,6 +83,21 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     variants.append({"memory": AMPLE, "index": AGAIN})
     yield from bed.compare(
         measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=prepare, fixed=True
+    )
+
+
+def _run(bed: Testbed, server: Server, relation: str, seed: int) -> pgbench.PgbenchResult:
+    """Lookups by all clients together."""
+    given = bed.parameters
+    return pgbench.run(
+        server,
+        SQL.script(f"lookup_{relation}"),
+        clients=given.clients,
+        jobs=min(2, given.clients),
+        transactions=max(1, given.lookups // given.clients),
+        variables={"rows": given.accounts},
+        seed=seed,
+        protocol="prepared",
     )
 
 
