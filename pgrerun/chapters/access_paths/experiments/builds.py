@@ -32,7 +32,7 @@ from pgrerun.chapters.access_paths.experiments import (
 )
 from pgrerun.lab.instruments import cold_files, plans, process_table, sizes, wal
 from pgrerun.lab.server import Cluster, fetched, set_session, value
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 BUILDS = ("9.1", "9.2")
 TODAY = "today's"
@@ -189,7 +189,7 @@ def array_assignments(bed: Testbed, times: int = 20_000) -> Iterator[Row]:
         statement = SQL.text(f"assignments.{assigned}", times=times)
         with clusters[server].connect() as connection:
             once = lambda: timed(connection, statement)
-            length = bed.parameters.milliseconds / (1 if assigned == "element" else 5)
+            length = shortened(bed.parameters.milliseconds, told=assigned != "element")
             return {"seconds": repeated(once, length)}
 
     variants = {"server": list(clusters), "assigned": ["element", "variable"]}

@@ -17,7 +17,7 @@ from pgrerun.chapters.access_paths.accounts import (
 )
 from pgrerun.lab.instruments import pages, plans
 from pgrerun.lab.server import releases, set_session
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import printed
 
 _KEYS = int(printed.cell("access_paths_join", "rows", "value"))
@@ -96,7 +96,7 @@ def join_growth(bed: Testbed) -> Iterator[Row]:
         def measure(block: Block, plan: str, parts: int, rows: int) -> dict[str, float]:
             switch(connection, plan)
             statement = spread(f"joined_{rows}", rows)
-            milliseconds = bed.parameters.milliseconds / 5
+            milliseconds = shortened(bed.parameters.milliseconds)
             seconds = repeated(lambda: timed(connection, statement), milliseconds)
             accesses = plans.explain(connection, statement, execute=True).page_accesses
             return {"seconds": seconds, "pages": accesses}
@@ -137,7 +137,7 @@ def short_of_memory(bed: Testbed) -> Iterator[Row]:
                 once(plan)
 
         def measure(block: Block, plan: str) -> dict[str, float]:
-            seconds = repeated(lambda: once(plan), given.milliseconds / 5)
+            seconds = repeated(lambda: once(plan), shortened(given.milliseconds))
             return {"seconds": seconds, "millions": given.joined / 1e6}
 
         variants = {"plan": [MERGE, PROBES, FIRST]}

@@ -11,7 +11,7 @@ from pgrerun.chapters.access_paths.accounts import KEYED, SQL, build, ready, rep
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import releases, set_session
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 RARE, COMMON = 1, 0
 ONE_IN = 1000  # rows is rare
@@ -41,7 +41,7 @@ def prepared(bed: Testbed) -> Iterator[Row]:
 
         def measure(block: Block, variant: str) -> dict[str, float]:
             once = lambda: ask(connection, rows // ONE_IN)
-            return {"seconds": repeated(once, bed.parameters.milliseconds / 5)}
+            return {"seconds": repeated(once, shortened(bed.parameters.milliseconds))}
 
         yield from bed.compare(
             measure,

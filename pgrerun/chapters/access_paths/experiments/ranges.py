@@ -32,7 +32,7 @@ from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import PAGE, callgrind, counters, plans, sizes
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import seed_random, value
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import printed
 
 PERCENT = (0, 10, 25, 50, 75, 100)  # of the pages all-visible
@@ -66,7 +66,7 @@ def fractions(bed: Testbed) -> Iterator[Row]:
     rows = bed.parameters.accounts
     with filled(bed, AMPLE, rows, COVERED).connect() as connection:
         for percent in PERCENT:
-            length = bed.parameters.milliseconds / (1 if percent in DECIDING else 5)
+            length = shortened(bed.parameters.milliseconds, told=percent not in DECIDING)
 
             def measure(block: Block, scan: str, length: float = length) -> dict[str, float]:
                 allow_only(connection, SCANS[scan])
@@ -119,7 +119,7 @@ def ranges(bed: Testbed) -> Iterator[Row]:
     rows = bed.parameters.accounts
     for placed in PLACED:
         relation = _RELATION[placed["rows_lie"]]
-        length = bed.parameters.milliseconds / (5 if placed["rows_lie"] == TOGETHER else 1)
+        length = shortened(bed.parameters.milliseconds, told=placed["rows_lie"] == TOGETHER)
         with filled(bed, placed["memory"], rows, relation).connect() as connection:
 
             def prepare(block: Block, scan: str, relation=relation, to=connection, **_) -> None:

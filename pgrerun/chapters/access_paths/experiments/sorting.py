@@ -9,7 +9,7 @@ import psycopg
 from pgrerun.chapters.access_paths.accounts import SQL, build, repeated, timed
 from pgrerun.lab.instruments import callgrind
 from pgrerun.lab.server import set_session
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 DOUBLE, BYTES, ALIKE = "double precision", "text, collation C", "the same, one beginning"
 KEYS = {
@@ -61,7 +61,9 @@ def sorts(bed: Testbed) -> Iterator[Row]:
     """
     with bed.server.connect() as connection:
         SQL.run(connection, "sorting.collation")
-        yield from sorts_of(bed, connection, list(KEYS), CLASSES, bed.parameters.milliseconds / 5)
+        yield from sorts_of(
+            bed, connection, list(KEYS), CLASSES, shortened(bed.parameters.milliseconds)
+        )
 
 
 def sorts_of(

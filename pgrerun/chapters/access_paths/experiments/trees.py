@@ -15,7 +15,7 @@ from pgrerun.chapters.access_paths.accounts import (
 from pgrerun.chapters.access_paths.experiments.sorting import copy_without_sort_support
 from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.server import Server
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 ONE_BY_ONE, SORTED, SPACE = "GiST, row by row", "GiST, sorted", "SP-GiST"
 POINT_INDEXES = {
@@ -40,14 +40,14 @@ def points(bed: Testbed) -> Iterator[Row]:
         copy_without_sort_support(connection, "gist", "point_ops", "points_unsorted")
         build(connection, "points", "trees.points", objects=bed.parameters.objects)
         queries = [SQL.text("trees.search_box", number=number) for number in range(SEARCHES)]
-        milliseconds, pairs = bed.parameters.milliseconds / 5, bed.fewer_pairs
+        milliseconds, pairs = shortened(bed.parameters.milliseconds), bed.fewer_pairs
         yield from _built(bed, connection, POINT_INDEXES, queries, milliseconds, pairs)
 
 
 @experiment(units=UNITS)
 def texts(bed: Testbed) -> Iterator[Row]:
     """The same for addresses with long common prefixes, searched by prefix."""
-    yield from texts_of(bed, bed.server, bed.parameters.milliseconds / 5)
+    yield from texts_of(bed, bed.server, shortened(bed.parameters.milliseconds))
 
 
 def texts_of(bed: Testbed, server: Server, milliseconds: float) -> Iterator[Row]:

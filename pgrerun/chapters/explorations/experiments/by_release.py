@@ -14,7 +14,7 @@ from pgrerun.chapters.explorations.relations import LARGE, SMALL, SQL, keyed, na
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import Cluster, Programs, fetched, releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 SETTINGS = {"shared_buffers": "512MB", "synchronous_commit": "off"}
 CLIENTS = (1, 8)
@@ -104,7 +104,7 @@ def speed_by_release(bed: Testbed) -> Iterator[Row]:
                 servers[release],
                 SQL.script(script),
                 clients=clients,
-                seconds=max(1, round(bed.parameters.seconds / 5)),
+                seconds=max(1, round(shortened(bed.parameters.seconds))),
                 variables={"relation": name(tuples), "tuples": tuples},
                 seed=block.seed,
             )

@@ -30,7 +30,7 @@ from pgrerun.chapters.explorations.relations import (
 )
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import statistics
 
 WORK_MEM = (64, 4096, 30720)  # kB, the slides'
@@ -171,9 +171,8 @@ def grouping_times(bed: Testbed) -> Iterator[Row]:
         ) -> dict[str, float]:
             settings = {**FORCED[plan], "work_mem": f"{work_mem_kb}kB"}
             drawn = (attribute, plan, work_mem_kb) in DRAWN
-            return _kept(
-                connection, attribute, settings, bed.parameters.seconds / (5 if drawn else 1)
-            )
+            seconds = shortened(bed.parameters.seconds, told=drawn)
+            return _kept(connection, attribute, settings, seconds)
 
         few = pairs(bed, statistics.ENOUGH)
         yield from bed.compare(measure, variants, pairs=few, warmup=0)

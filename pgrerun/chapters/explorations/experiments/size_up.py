@@ -24,7 +24,7 @@ from pgrerun.chapters.explorations.relations import (
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases, set_session
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import printed, statistics
 
 KEY = 99_999  # the one that the slides look up
@@ -94,7 +94,8 @@ def point_times(bed: Testbed) -> Iterator[Row]:
         for query in many:
 
             def measure(block: Block, tuples: int, query: str = query) -> dict[str, float]:
-                seconds = bed.parameters.seconds / (1 if tuples in (smallest, largest) else 5)
+                between = tuples not in (smallest, largest)
+                seconds = shortened(bed.parameters.seconds, told=between)
                 if query == "lookup":
                     return {"time": _lookup(connection, tuples, seconds)}
                 scan = statement(tuples, NOT_INDEXED)
@@ -160,7 +161,7 @@ def cold(bed: Testbed) -> Iterator[Row]:
             found, seconds = {}, bed.parameters.seconds
             for words, tuples, warm in (
                 ("small", smallest, seconds),
-                ("large", largest, seconds / 5),
+                ("large", largest, shortened(seconds)),
             ):
                 query = statement(tuples, NOT_INDEXED)
                 for state, repeated in zip(STATES, (0, warm), strict=True):
@@ -242,7 +243,7 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 connection.execute("SET io_combine_limit = 1")
             if tuples == small:
                 milliseconds(connection, scan, {})  # into the pool
-                seconds = bed.parameters.seconds / 5  # it decides no word
+                seconds = shortened(bed.parameters.seconds)
                 return {"time": milliseconds(connection, scan, {}, seconds), "waiting": 0}
             with disk.serving(page) as stretch:
                 time = milliseconds(connection, scan, {})

@@ -101,6 +101,11 @@ def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
         )
 
 
+def least_pool(connections: int) -> int:
+    """The fewest buffers that servers of then start with: two for each connection."""
+    return 2 * (connections + BESIDE)
+
+
 def both_commits(stack: ExitStack, settings: Mapping[str, str | int]) -> dict[str, Cluster]:
     """Servers of the commit before HOT and of the one with it, by name, until the stack unwinds.
 

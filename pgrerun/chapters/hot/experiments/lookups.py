@@ -7,7 +7,7 @@ which autovacuum has cleared away as far as it came.
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from pgrerun.chapters.hot.experiments.builds import BESIDE, both_commits
+from pgrerun.chapters.hot.experiments.builds import BESIDE, both_commits, least_pool
 from pgrerun.chapters.hot.experiments.throughput import (
     POOL,
     VACUUMED,
@@ -102,7 +102,7 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
     """
     ours = Pgbench(bed.parameters.thread_scale, accounts, prefix="")
     connections = ours.branches + BESIDE
-    least = 2 * (connections + BESIDE)  # old servers want two buffers for each
+    least = least_pool(connections)
     with ExitStack() as stack:
         both = both_commits(stack, {"fsync": "off", "max_connections": connections})
         servers = {

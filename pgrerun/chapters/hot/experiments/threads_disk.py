@@ -16,7 +16,7 @@ is timed.
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
-from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH
+from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH, least_pool
 from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
 from pgrerun.chapters.hot.variants import (
     FILLFACTOR,
@@ -122,7 +122,7 @@ class _Load:
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
         settings = SETTINGS | {"max_connections": connections}
-        least = 2 * (connections + BESIDE)  # old servers want two buffers for each
+        least = least_pool(connections)
         for name, one in found.items():
             disk = self.disks[name] = stack.enter_context(Slowed())
             cluster = stack.enter_context(Cluster(one, {"fsync": "off"}, disk=disk))
