@@ -108,10 +108,10 @@ def test_failing_branches_are_judged_in_both_readings(claim, get, interpret, exp
     ("of_a", "of_others", "pages", "expected"),
     [
         *((0, 3, (3, 4), "partly"), (2, 3, (3, 4), "holds"), (2, 3, (3, 35), "partly")),
-        *((2, 1, (3, 4), "partly"), (0, 1, (3, 35), "not so")),
+        *((2, 1, (3, 4), "holds"), (0, 3, (3, 35), "not so"), (0, 1, (3, 35), "not so")),
     ],
 )
-def test_catalogs_explain_a_gain_if_they_are_read_more_than_data_and_by_whole_tracks(
+def test_catalogs_explain_a_gain_if_no_other_command_gains_and_whole_tracks_spare_reads(
     of_a, of_others, pages, expected
 ):
     read = {"a": of_a} | dict.fromkeys("bcd", of_others)

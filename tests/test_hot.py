@@ -484,18 +484,15 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-017", looked_up(0.8), "reversed"),
         ("hot-017", looked_up(1.2, vacuumed=0), UNTESTED),
         ("hot-017", looked_up(1.2, data_over_pool=4.0), UNTESTED),
-        # most set-ups are surely more than half of them
-        ("hot-021", setups(*[1.2] * 18, *[1.0] * 6), "holds"),
-        ("hot-021", setups(*[1.2] * 17, *[1.0] * 7), "inconclusive"),
+        # most set-ups are more than half of them
+        ("hot-021", setups(*[1.2] * 13, *[1.0] * 11), "holds"),
+        ("hot-021", setups(*[1.046] * 13, *[1.0] * 11), "holds"),  # five per cent, as printed
+        ("hot-021", setups(*[1.044] * 13, *[1.2] * 11), "not so"),
         ("hot-021", setups(*[1.6] * 20, *[1.2] * 4), "not so"),
         ("hot-021", setups(*[1.0] * 20, *[1.2] * 4), "not so"),
-        # few within the range decide, whatever is open of those that gain at least so much
+        # within the range, whatever is true of those that gain at least so much
         ("hot-021", setups(*[1.0] * 12, *[1.6] * 10, *[1.2] * 2), "not so"),
-        ("hot-021", setups(*[1.0] * 12, *[1.2] * 12), "inconclusive"),
-        ("hot-021", setups(*[1.2] * 5), "inconclusive"),
-        # as many as there are: all but one decide
-        ("hot-021", setups(*[1.2] * 8, 1.0), "holds"),
-        ("hot-021", setups(*[1.0] * 8, 1.2), "not so"),
+        ("hot-021", setups(*[1.0] * 12, *[1.2] * 12), "not so"),
         ("hot-021", setups(*[1.2] * 24, pairs=1), "inconclusive"),
         ("hot-021", setups(*[1.2] * 24, **SHORT), UNTESTED),
         ("hot-022", indexed(1, 1.0), "holds"),
@@ -511,15 +508,13 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         # at the scale that gains most
         ("hot-024", by_scale(2.05, 1.4, 1.0), "holds"),
         ("hot-024", by_scale(1.0, 1.1, 2.0), "holds"),
-        ("hot-024", by_scale(2.05, 1.4, 1.0, before=380.0), "holds"),
         ("hot-024", by_scale(3.0, 1.5, 1.0), "stronger"),
         ("hot-024", by_scale(1.5, 1.1, 1.0), "weaker"),
         ("hot-024", by_scale(1.0, 1.0, 1.02), "no effect"),
         ("hot-024", by_scale(0.8, 0.9, 0.7), "reversed"),
         ("hot-024", by_scale(2.05, 1.4, 1.0, **SHORT), UNTESTED),
-        # another machine's throughput before HOT
-        ("hot-024", by_scale(2.05, 1.4, 1.0, before=6000.0), UNTESTED),
-        ("hot-024", by_scale(2.05, 1.4, 1.0, before=200.0), UNTESTED),
+        # whatever a machine does before HOT
+        ("hot-024", by_scale(2.05, 1.4, 1.0, before=6000.0), "holds"),
         ("hot-026", {}, "holds"),
         # CREATE INDEX had to change if old snapshots miss rows without its mark
         *(

@@ -471,11 +471,11 @@ def test_distances_from_the_hash_join_are_judged_with_the_result_stored(
 @pytest.mark.parametrize(
     ("alone", "stored", "verdict"),
     [
-        *((6.2, 1.0, "holds"), (1.3, 6.2, "weaker"), (1.0, 6.2, "no effect")),
-        *((9.0, 1.0, "stronger"), (0.8, 6.2, "reversed")),
+        *((1.0, 6.2, "holds"), (6.2, 1.3, "weaker"), (6.2, 1.0, "no effect")),
+        *((1.0, 9.0, "stronger"), (6.2, 0.8, "reversed")),
     ],
 )
-def test_an_index_is_judged_by_the_join_without_storing_its_result(alone, stored, verdict):
+def test_an_index_is_judged_by_the_time_with_the_result_stored(alone, stored, verdict):
     found = joined(5, {variants.NESTED: alone}, {variants.NESTED: stored})
     indexed = joined(6, {variants.NESTED: 1.0}, {variants.NESTED: 1.0})
     counts = found["join_instructions"] + indexed["join_instructions"]
