@@ -284,7 +284,7 @@ def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation, with the
     background writer and without, so that nobody but the checkpointer can spare the reader a page.
     `dirty` when the reader of miltup1 comes, `reader` what it writes; the others from the update
-    on. Each round begins anew. By its log an update of the slides' relation makes a checkpoint due.
+    on. Each begins with the relation as it was loaded. By its log an update of the slides' relation makes a checkpoint due.
     """
     server = cluster(bed, EQUAL)
     server.extension("pg_buffercache")
@@ -298,6 +298,8 @@ def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
         dirty_pages(probe)  # planned before it counts
         for number, bgwriter, event in track(variants, "who writes after an update"):
             with server.reloaded(checkpoint_timeout="5min", **BACKGROUND_WRITER[bgwriter]):
+                # or a vacuum's free space decides which pages an update makes dirty, and when
+                SQL.run(connection, "buffer_pool.rewrite")
                 settle(connection)
                 seconds = bed.parameters.wait if event.endswith("wait") else 0
                 with counter.measured(connection, probe) as delta:

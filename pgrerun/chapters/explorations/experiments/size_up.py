@@ -1,6 +1,5 @@
 """Experiment 3: the same query on relations of growing size, with an index and without."""
 
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -30,6 +29,7 @@ from pgrerun.record import printed, statistics
 KEY = 99_999  # the one that the slides look up
 INDEXED, NOT_INDEXED = "unique2", "unique3"
 RESTARTS = 7
+LOOKUPS = 10_000  # of one statement, so that its own messages and planning are few
 
 
 def statement(tuples: int, attribute: str) -> str:
@@ -84,8 +84,8 @@ def planned_workers(bed: Testbed) -> Iterator[Row]:
 def point_times(bed: Testbed) -> Iterator[Row]:
     """Mean time of a lookup by the key and of a scan for one tuple, in relations of every size.
 
-    Of a lookup it is what EXPLAIN calls execution, as in print, and of a scan all that a client
-    waits for. Lookups differ little and scans by far, so that these take fewer blocks. The sizes
+    Of a lookup it is its execution alone, as in print, and of a scan all that a client waits for.
+    Lookups differ little and scans by far, so that these take fewer blocks. The sizes
     between the smallest and the largest decide no word, and are timed a fifth as long.
     """
     smallest, *_, largest = sizes(bed)
@@ -106,16 +106,17 @@ def point_times(bed: Testbed) -> Iterator[Row]:
 
 
 def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
-    """Execution alone, as in print: to and fro, and planning, take longer and the same time in any
-    relation. It is told by the microsecond, so that of many the middle half's mean counts.
+    """Mean of many in a loop within the server: to and fro, and planning, take longer and the same
+    time in any relation. EXPLAIN tells it by the microsecond, of which it takes two or three.
     """
-    query, told, end = statement(tuples, INDEXED), list[float](), time.monotonic() + seconds
-    while len(told) < 20 or time.monotonic() < end:
-        plan = plans.explain(connection, query, execute=True, buffers=False)
-        told.append(plan.execution_ms or 0)
-    quarter = len(told) // 4
-    middle = sorted(told)[quarter:-quarter]
-    return sum(middle) / len(middle)
+    many = SQL.text(
+        "size_up.look_up",
+        relation=name(tuples),
+        attribute=INDEXED,
+        key=min(KEY, tuples - 1),
+        times=LOOKUPS,
+    )
+    return milliseconds(connection, many, {}, seconds) / LOOKUPS
 
 
 @experiment(units={"planning": "ms", "execution": "ms"})

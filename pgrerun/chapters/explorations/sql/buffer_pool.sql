@@ -5,6 +5,10 @@
 VACUUM miltup2;
 CHECKPOINT;
 
+-- name: rewrite
+-- As it was loaded: of the updates after it every other one goes where the one before it was.
+VACUUM FULL miltup2;
+
 -- name: scan
 -- Reads the heap from end to end: counting tuples could be answered from the key's index alone.
 SELECT sum(unique1) FROM :"relation";

@@ -202,7 +202,8 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             variants,
-            pairs=pairs(bed, bed.parameters.pairs),
+            # the same build does a fifth more or fewer from one run to the next
+            pairs=pairs(bed, 3 * bed.parameters.pairs),
             warmup=0,
             positive=["lookups"],
         )
