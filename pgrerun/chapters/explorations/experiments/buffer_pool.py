@@ -284,7 +284,8 @@ def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation, with the
     background writer and without, so that nobody but the checkpointer can spare the reader a page.
     `dirty` when the reader of miltup1 comes, `reader` what it writes; the others from the update
-    on. Each begins with the relation as it was loaded. By its log an update of the slides' relation makes a checkpoint due.
+    on. Each begins with the relation as it was loaded. By its log an update of the slides' relation
+    makes a checkpoint due.
     """
     server = cluster(bed, EQUAL)
     server.extension("pg_buffercache")

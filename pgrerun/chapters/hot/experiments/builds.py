@@ -1,7 +1,7 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from pgrerun.chapters.hot.variants import (
@@ -187,11 +187,10 @@ def _whole(
 
 SCALES = (1, 3, 10)
 # Scale and clients. Each has as many pairs as a count of set-ups needs; ten clients without
-# autovacuum enough for a ratio, as he prints one, where a server is about as slow as his.
+# autovacuum enough for a ratio, as he prints one.
 TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)
 FEWER_CLIENTS = ((1, 1),)
 VACUUMED = ((1, 1), (3, 3), *TEN_CLIENTS)
-AS_SLOW = 2 * printed.cell("hot_abalance", "plain_10_head", "tps")  # transactions/s
 
 
 @experiment(
@@ -209,6 +208,7 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     """
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
     few = max(1, bed.parameters.pairs // 8)
+    enough = bed.fewest_pairs if few > 1 else 1  # at profile ci no ratio is judged
     with ExitStack() as stack:
         servers = both_commits(stack, settings)
 
@@ -229,9 +229,6 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
         ):
             for one in servers.values():
                 one.restart({"autovacuum": autovacuum})
-            pairs = few
-            if setups is TEN_CLIENTS and _slowest(bed.rows_of("merlins_setups")) < AS_SLOW:
-                pairs = bed.fewest_pairs
             yield from bed.compare(
                 measure,
                 [
@@ -239,17 +236,12 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
                     for scale, clients in setups
                     for server in servers
                 ],
-                pairs=pairs,
+                pairs=enough if setups is TEN_CLIENTS else few,
                 warmup=0,
                 prepare=prepare,
                 fixed=True,
                 autovacuum=autovacuum,
             )
-
-
-def _slowest(rows: Sequence[Row]) -> float:
-    """The least transactions per second of ten clients on the commit before HOT."""
-    return min(row["tps"] for row in rows if (row["server"], row["clients"]) == (BEFORE, MANY))
 
 
 def _settings(scale: int) -> dict[str, str | int]:
