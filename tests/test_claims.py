@@ -115,7 +115,7 @@ def damaged(tmp_path):
     def write(**cells):
         with open(claims.LEDGER, newline="", encoding="utf-8") as file:
             kept = {row["id"]: row for row in csv.DictReader(file)}
-        rows = [kept[id] for id in ("lai-045", "lai-046", "lai-061")]
+        rows = [kept[id] for id in ("lai-045", "lai-047", "lai-061")]
         rows[1].update(cells)
         path = tmp_path / "claims.csv"
         with open(path, "w", newline="", encoding="utf-8") as file:

@@ -314,6 +314,9 @@ def ladder(reads, flushes, left_out=""):
         ("lai-046", {"slow_ladder": timed(OVERLAP, 20.0, 0.42, 4.0)}, "no effect"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 12.8, 0.58, 4.0)}, "holds"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 12.8, 0.42, 4.0)}, "partly"),
+        # a fifth of either, as the share that one uses
+        ("lai-046", {"slow_ladder": timed(OVERLAP, 13.4, 0.57, 4.0)}, "holds"),
+        ("lai-046", {"slow_ladder": timed(OVERLAP, 14.2, 0.57, 4.0)}, "partly"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 11.0, 0.80, 4.0)}, "stronger"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 30.0, 0.58, 4.0)}, "partly"),
         # two backends that read more are in another regime
