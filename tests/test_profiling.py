@@ -1,23 +1,24 @@
 """The profiling chapter's query sets, its way from routine to subsystem, and its rules."""
 
 import subprocess
-from contextlib import closing
+from contextlib import closing, nullcontext
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.experiments import instructions
+from pgrerun.chapters.profiling.experiments import instructions, postgres95
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
-from pgrerun.lab.server import Cluster, bundled, fetched, releases
+from pgrerun.lab.server import Cluster, builds, bundled, fetched, releases
 from pgrerun.lab.server.binaries import installed
 from pgrerun.lab.testbed import Testbed
 from pgrerun.page import charts
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import counted, word
+from tests.judging import UNTESTED, counted, judged, word
 
 NO_CALLGRIND = pytest.mark.skipif(
     callgrind.unavailable() is not None, reason=str(callgrind.unavailable())
@@ -238,6 +239,30 @@ def test_code_is_known_for_the_other_processor_and_for_no_third():
         patching.machine_code(8, 1)
 
 
+# ---- builds of Postgres95
+
+
+def test_a_missing_build_leaves_out_its_variant_alone(bed, monkeypatch):
+    backend = SimpleNamespace(copied=lambda: nullcontext())
+    found = pd.DataFrame([{"function": "f", "file": "", "object": "", "exclusive": 1, "calls": 1}])
+    monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None})
+    monkeypatch.setattr(postgres95, "load", lambda backend: None)
+    monkeypatch.setattr(postgres95, "profiled", lambda *_: found)
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres95.Backend, "of", lambda *_: nullcontext(backend))
+        kept = list(postgres95.postgres95_profile(bed))
+    assert {row["variant"] for row in kept} == {"assertions"}
+    monkeypatch.setattr(builds, "registered", dict)
+    with pytest.raises(CannotMeasure, match="postgres95"):
+        list(postgres95.postgres95_profile(bed))
+
+
+def test_a_claim_whose_build_is_missing_names_it():
+    without = asking(200_000, for_nine=3.0, dearest="assertions")
+    found = judged("lai-007", "profiling", **without)
+    assert found.capability == "build postgres95-every-attribute"
+
+
 # ---- what the rules make of rows
 
 PROFILE = """
@@ -295,15 +320,22 @@ making text  {0}
 all          1000
 """
 
-# A condition that uses an attribute once and nine times, and how often the scans ask for one.
+# A condition that uses an attribute once and nine times; what fetching every attribute takes, and
+# how often the scans ask for one then and otherwise.
 USES = """
 uses  calls
 1     3.0
 9     {0}
 """
+FETCHING = """
+variant          query_set  routine      subsystem       instructions  calls
+every attribute  scans      fastgetattr  access methods  {0}           1
+every attribute  scans      ExecScan     executor        {1}           1
+"""
 ASKING = """
-variant     query_set  routine      subsystem       instructions  calls
-assertions  scans      fastgetattr  access methods  1             {0}
+variant          query_set  routine      subsystem       instructions  calls
+{0}              scans      fastgetattr  access methods  1             1_800_000
+no offset cache  scans      fastgetattr  access methods  1             {1}
 """
 MODULES = (
     *("access methods", "lib", "storage manager"),
@@ -334,9 +366,9 @@ def managing(*costs):
     return {"postgres95_profile": found}
 
 
-def asking(calls, for_nine):
+def asking(calls, for_nine, dearest="every attribute"):
     return {
-        "postgres95_profile": counted(ASKING, calls),
+        "postgres95_profile": counted(ASKING, dearest, calls),
         "postgres95_uses": counted(USES, for_nine),
     }
 
@@ -349,15 +381,22 @@ def callers(*modules, for_nine):
 @pytest.mark.parametrize(
     ("claim", "tables", "said"),
     [
+        # a fifth of a scan, more, less, nothing
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 181, 819)}, "holds"),
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 600, 400)}, "stronger"),
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 120, 880)}, "weaker"),
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 20, 980)}, "no effect"),
         # nearly all modules of the first breakdown, and each use
         ("lai-006", callers(*MODULES[1:], for_nine=11.0), "holds"),
         ("lai-006", callers(*MODULES[2:], "rule manager", for_nine=11.0), "partly"),
         ("lai-006", callers(*MODULES[3:], "parser", "system functions", for_nine=3.0), "not so"),
-        # in print a routine was called 202,760 times after its results were saved
+        # in print a ninth of the calls was left, as results were saved
         ("lai-007", asking(200_000, for_nine=3.0), "holds"),
-        ("lai-007", asking(200_000, for_nine=11.0), "holds"),
-        ("lai-007", asking(1_800_000, for_nine=3.0), "not so"),
-        ("lai-007", asking(1_800_000, for_nine=11.0), "not so"),
+        ("lai-007", asking(200_000, for_nine=11.0), "partly"),
+        ("lai-007", asking(1_700_000, for_nine=3.0), "partly"),
+        ("lai-007", asking(1_700_000, for_nine=11.0), "not so"),
+        # without the build that fetches all
+        ("lai-007", asking(200_000, for_nine=3.0, dearest="assertions"), UNTESTED),
         # rules that take nothing have no effect
         ("lai-009", {"profile": counted(PROFILE, 1000, 0, 0)}, "no effect"),
         ("lai-009", {"profile": counted(PROFILE, 844, 156, 0)}, "holds"),

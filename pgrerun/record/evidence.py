@@ -355,8 +355,9 @@ def judge(
         except NotMeasured as missing:
             reason = CannotMeasure(missing.table, str(missing))
         except NoRows:
-            asked = filter(claims.parameter, judge_.claim(rule.claim).capabilities)
-            why = "this run has no rows of the sizes that the claim asks for"
+            needs = judge_.claim(rule.claim).capabilities
+            asked = (one for one in needs if claims.parameter(one) or one.startswith("build "))
+            why = "this run has no rows of the sizes or the builds that the claim asks for"
             reason = CannotMeasure(next(asked, "larger relations"), why)
     if reason is not None:
         return judge_.set_aside(rule.claim, reason, beside=others)

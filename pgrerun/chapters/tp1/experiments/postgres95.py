@@ -29,6 +29,7 @@ from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
+UNINDEXED = "postgres95-unindexed-catalogs"  # which looks its catalogs up by scans alone
 ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
 # Rung to the report's stage, pages of the pool, and what the backend is told.
 RUNGS = {
@@ -77,14 +78,17 @@ def postgres95_ladder(bed: Testbed) -> Iterator[Row]:
     yield from ladder(WARM + bed.parameters.counted, 1000 * bed.parameters.scale)
 
 
-def ladder(count: int, branches: int, seed: int = 1) -> Iterator[Row]:
-    """The rows of so many transactions on a bank of so many branches."""
+def ladder(
+    count: int, branches: int, build: str = BUILD, rungs: Sequence[str] = tuple(RUNGS)
+) -> Iterator[Row]:
+    """The rows of so many transactions of a build on a bank of so many branches."""
     bank = DebitCredit(branches, 10 * branches, 10 * branches)
-    with Backend.of(BUILD) as loaded:
+    with Backend.of(build) as loaded:
         load_bank(loaded, bank)
         loaded.run([loaded.release.analyze])
-        for rung, (stage, buffers, told) in RUNGS.items():
-            work = transactions(count, seed, bank)
+        for rung in rungs:
+            stage, buffers, told = RUNGS[rung]
+            work = transactions(count, 1, bank)
             with loaded.copied(f"-B {buffers}{told}") as backend:
                 found = backend.pages(sum(work, []))
             for row in complete(found, count).itertuples(index=False):
@@ -337,8 +341,13 @@ def postgres95_planning(bed: Testbed) -> Iterator[Row]:
 
     For each query of a first transaction.
     """
+    yield from planning(BUILD)
+
+
+def planning(build: str) -> Iterator[Row]:
+    """The rows of a build."""
     [work] = transactions(1, 1, _SMALL)
-    with Backend.of(BUILD) as backend:
+    with Backend.of(build) as backend:
         load_bank(backend, _SMALL)
         found = backend.instructions(work, callers=1)
     names = found["function"].str.split("'")
@@ -350,6 +359,19 @@ def postgres95_planning(bed: Testbed) -> Iterator[Row]:
             "command": _COMMANDS[place],
             **{name: int(calls.at[place, routine]) for name, routine in _CALLED.items()},
         }
+
+
+@experiment(units={"reads": "pages", "scans": "calls"})
+def postgres95_unindexed(bed: Testbed) -> Iterator[Row]:
+    """Pages that a first transaction reads where catalogs are looked up by scans alone.
+
+    By command and file, from an empty pool of sixteen pages. `scans` are all that the command, a
+    query, makes of catalogs.
+    """
+    scans = {row["command"]: {"scans": row["scans"]} for row in planning(UNINDEXED)}
+    for row in ladder(1, 1000 * bed.parameters.scale, UNINDEXED, [ALONE]):
+        told = {name: row[name] for name in ("command", "file", "kind", "reads")}
+        yield told | scans.get(row["command"], {})
 
 
 SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"
