@@ -401,7 +401,7 @@ def test_a_tenth_by_index_is_weighed_by_the_reports_waiting(instructions, reads,
     ]
     plan = {"build": "postgres95-no-assertions", "year": 1996, "query": "q6"}
     for how, said in (("IndexScan", expected), ("SeqScan", "not tested here")):
-        rows = {"tenth_of_postgres95": found, "thirty_years": [plan | {"plan": how}]}
+        rows = {"postgres95_queries": found, "thirty_years": [plan | {"plan": how}]}
         assert word("lai-032", "wisconsin", **rows) == said
 
 
@@ -413,7 +413,7 @@ def test_without_postgres95_there_is_no_line(monkeypatch):
     for experiment in (
         postgres95.thirty_years,
         postgres95.postgres95_pages,
-        postgres95.tenth_of_postgres95,
+        postgres95.postgres95_queries,
     ):
         bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
         with pytest.raises(CannotMeasure, match="postgres95-no-assertions"):

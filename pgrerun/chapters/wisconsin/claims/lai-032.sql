@@ -5,8 +5,8 @@
 WITH said AS (
     SELECT 1 - max(postgres) FILTER (key = 'q4') / max(postgres) FILTER (key = 'q6') AS waiting
     FROM printed.wisconsin_figure_3_11
-), all_read AS (FROM tenth_of_postgres95 WHERE query = 'q2'),
-by_index AS (FROM tenth_of_postgres95 WHERE query = 'q6')
+), all_read AS (FROM postgres95_queries WHERE query = 'q2'),
+by_index AS (FROM postgres95_queries WHERE query = 'q6')
 SELECT 'with the report''s share of waiting, a tenth by the index takes Postgres95 no less than reading all'
            AS fact,
        (1 - waiting) * a.instructions / i.instructions + waiting * a.reads / i.reads < 1 / 0.95 AS so

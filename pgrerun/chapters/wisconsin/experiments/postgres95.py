@@ -201,7 +201,7 @@ def postgres95_pages(bed: Testbed) -> Iterator[Row]:
 
 
 @experiment(units={"instructions": "instructions", "reads": "pages"})
-def tenth_of_postgres95(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
+def postgres95_queries(bed: Testbed, tuples: int = queries.SPECIFIED) -> Iterator[Row]:
     """A tenth of a relation stored by Postgres95, all read and by an index that isn't clustered:
     instructions from parsing to committing, and pages of the relation and its index that are read.
 
