@@ -319,13 +319,16 @@ PROJECTED = ((3.07, 3.07, "holds"), (9.0, 4.6, "stronger"), (1.0, 3.07, "partly"
         *(("lai-035", ABPRIME, *found) for found in ((1.39, 1.39, "holds"), (0.7, 1.39, "partly"))),
         ("lai-035", ABPRIME, 0.7, 0.1, "reversed"),
         *(("lai-036", ("q18", "onek"), *found) for found in PROJECTED),
-        *(("lai-037", ("q27", "q30"), *found) for found in ((20, 20, "holds"), (38, 88, "stronger"))),
+        *(
+            ("lai-037", ("q27", "q30"), *found)
+            for found in ((20, 20, "holds"), (38, 88, "stronger"))
+        ),
         ("lai-037", ("q27", "q30"), 5, 38, "partly"),
         *(("lai-038", counts.INSERTS, *found) for found in INSERTED),
     ],
 )
 def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pairs, executed, read, expected):
-    slow, size = pairs[: len(pairs) // 2], 1000 if claim == "lai-034" else queries.SPECIFIED
+    slow = pairs[: len(pairs) // 2]
 
     def words(tuples):
         found = [
@@ -339,8 +342,8 @@ def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pairs, execute
         ]
         return word(claim, "wisconsin", postgres95_queries=found)
 
-    assert words(size) == expected
-    assert words(size // 2) == "not tested here"
+    assert words(queries.SPECIFIED) == expected
+    assert words(SMALL) == "not tested here"
 
 
 @pytest.mark.parametrize(
