@@ -5,10 +5,10 @@
 WITH said AS (
     SELECT 1 - max(postgres) FILTER (key = 'q4') / max(postgres) FILTER (key = 'q6') AS waiting
     FROM printed.wisconsin_figure_3_11
-), all_read AS (FROM tenth_of_postgres95 WHERE query = 'q2'),
-by_index AS (FROM tenth_of_postgres95 WHERE query = 'q6')
+), all_read AS (FROM postgres95_queries WHERE query = 'q2' AND tuples = 10000),
+by_index AS (FROM postgres95_queries WHERE query = 'q6' AND tuples = 10000 AND plan ILIKE '%index%')
 SELECT 'with the report''s share of waiting, a tenth by the index takes Postgres95 no less than reading all'
            AS fact,
-       (1 - waiting) * a.instructions / i.instructions + waiting * a.reads / i.reads < 1 / 0.95 AS so
+       (1 - waiting) * a.instructions / i.instructions + waiting * a.relation_reads / i.relation_reads < 1 / 0.95
+           AS so
 FROM said, all_read AS a, by_index AS i
-WHERE EXISTS (FROM thirty_years WHERE year = 1996 AND query = 'q6' AND plan ILIKE '%index%')
