@@ -1,11 +1,13 @@
 """The front page's findings and the advice by setting: all of it rests on the record."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from pgrerun import parameters
+from pgrerun.lab.statements import Statements
 from pgrerun.lab.testbed import experiments_of
 from pgrerun.page import declared
 from pgrerun.record import claims, evidence, runs
@@ -17,6 +19,20 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = [ROOT / "book" / name for name in ("findings.toml", "settings.toml")]
 DATABASE = Database()
 ENTRIES = [entry for file in FILES for entry in advice.entries(file).values()]
+
+
+# What a reader is given to ask a server of their own.
+FOR_READERS = re.findall(r"```sql\n(.*?)```", (ROOT / "book/what-to-do.md").read_text(), re.DOTALL)
+FOR_READERS += [
+    Statements(parameters.folder(chapter) / "sql").text("tables.tables_of_yours")
+    for chapter in ("access_paths", "hot")
+]
+
+
+@pytest.mark.parametrize("statement", FOR_READERS)
+def test_what_readers_are_given_to_ask_their_server_runs(cluster, statement):
+    with cluster.connect() as connection:
+        connection.execute(statement)
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ FROM texts GROUP BY index ORDER BY index;
 
 -- name: tables_of_yours
 -- Tables of yours that aren't marked all-visible, the largest first: an index-only scan visits them.
-SELECT relname, relpages AS pages, relallvisible AS all_visible,
+SELECT relid::regclass AS "table", relpages AS pages, relallvisible AS all_visible,
        round(100.0 * relallvisible / relpages) AS percent_all_visible, n_dead_tup AS dead_rows,
        coalesce(last_autovacuum, last_vacuum) AS vacuumed, reloptions AS options
 FROM pg_class JOIN pg_stat_user_tables ON relid = pg_class.oid
