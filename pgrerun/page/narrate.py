@@ -452,7 +452,7 @@ def evidence(j: Judgement) -> str:
     if j.claim.predicate is Predicate.BUG:
         return ""
     if j.claim.basis is Basis.OPINION:
-        return f"an opinion; what we measured about it: {_beside_opinion(j)}"
+        return f"an opinion; measured beside it: {_beside_opinion(j)}"
     if j.claim.predicate is Predicate.FACTS and isinstance(found, Mapping):
         essential = [part.value for part in found.values() if part.essential]
         return f"{essential.count(True)} of {count(len(essential), 'fact')}"
@@ -464,7 +464,7 @@ def _beside_opinion(j: Judgement) -> str:
     if j.claim.predicate is not Predicate.FACTS or not isinstance(j.evidence, Mapping):
         return _numbers(j, interval)
     essential = {name: part for name, part in j.evidence.items() if part.essential}
-    return "; ".join(f"{words}: {names}" for words, names in _facts(essential))
+    return ", ".join(f"“{names}”: {words}" for words, names in _facts(essential))
 
 
 def _numbers(j: Judgement, told_as: Callable[..., str]) -> str:

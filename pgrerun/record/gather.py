@@ -236,7 +236,8 @@ def _kept(record: Conclusions) -> _Read:
             _text(machine.get("architecture")),
             _text(machine.get("cpu_model")),
             round(cores) if cores else None,
-            round(memory) if memory else None,
+            # of one machine it differs by a page or two from one start to the next
+            int(float(f"{memory:.2e}")) if memory else None,
             release(_text(server.get("version"))),
         ),
         flush,
