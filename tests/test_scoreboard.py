@@ -408,7 +408,8 @@ def test_the_noise_floors_of_all_chapters_stand_in_one_table(high, reach):
     }
     page = BeautifulSoup(scoreboard.noise_floors(FOUND | held, {"tp1": "TP1"}), "html.parser")
     cells = [cell.get_text() for cell in page.select("tbody tr td")]
-    assert cells == ["TP1", narrate.interval(noise.ratio), reach, "2"]
+    named = f"{RATIO.id}, {OTHER.id}"
+    assert cells == ["TP1", narrate.interval(noise.ratio), reach, named]
     assert scoreboard.noise_floors(FOUND, {}) == ""
 
 

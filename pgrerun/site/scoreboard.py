@@ -439,11 +439,14 @@ def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -
 
 
 def noise_floors(judged: Judgements, titles: Mapping[str, str]) -> str:
-    """What each chapter's A/A comparisons let be seen, and how many claims they were held against.
+    """What each chapter's A/A comparisons let be seen, and which claims they were held against.
 
     "" where no verdict was held against one.
     """
-    held = Counter((j.claim.chapter, j.noise) for j in judged.values() if j.noise is not None)
+    held: dict[tuple[str, Interval], list[str]] = {}
+    for claim, j in judged.items():
+        if j.noise is not None:
+            held.setdefault((j.claim.chapter, j.noise), []).append(claim)
     rows = [
         (
             {},
@@ -451,10 +454,10 @@ def noise_floors(judged: Judgements, titles: Mapping[str, str]) -> str:
                 titles.get(chapter, chapter),
                 narrate.interval(ratio),
                 NoiseFloor.of(ratio).reach,
-                many,
+                ", ".join(named),
             ],
         )
-        for (chapter, ratio), many in held.items()
+        for (chapter, ratio), named in held.items()
     ]
     heads = ["chapter", "A/A ratio", "hides effects up to", "claims held against it"]
     return table("The noise floors of this run", heads, rows) if rows else ""
