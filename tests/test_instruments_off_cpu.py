@@ -27,6 +27,13 @@ def test_a_session_repeats_its_commands_until_the_block_ends(cluster):
         pass
 
 
+def test_what_an_instrument_does_in_its_thread_fails_where_it_was_begun():
+    with pytest.raises(ZeroDivisionError), sessions.meanwhile(lambda over: 1 / over.wait(0)):
+        pass
+    with pytest.raises(KeyError), sessions.meanwhile(lambda over: 1 / over.wait(0)):
+        raise KeyError("the block's own")
+
+
 def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
     with cluster.connect() as holder, contextlib.ExitStack() as opened:
         holder.execute("SELECT pg_advisory_lock(7)")

@@ -71,15 +71,18 @@ def count_meanwhile(
 
 @contextmanager
 def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Have `work` done in a thread while the block runs; its event is set when the block ends."""
+    """Have `work` done in a thread while the block runs; its event is set when the block ends.
+
+    Raises what `work` does, unless the block does.
+    """
     over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(work, over)
+        try:
+            yield
+        finally:
+            over.set()
+        running.result()
 
 
 @contextmanager

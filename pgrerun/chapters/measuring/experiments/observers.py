@@ -7,13 +7,12 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pgrerun.chapters.measuring import loads
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statement_log
-from pgrerun.lab.instruments import callgrind, perf
+from pgrerun.lab.instruments import callgrind, perf, sessions
 from pgrerun.lab.server import Server, fetched, private
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
@@ -88,9 +87,9 @@ def written_out(folder: Path, every: float) -> Iterator[list[int]]:
     Gives the bytes of them that were there after each time, from 0 on; what is written when the
     block is over already isn't among them.
     """
-    over, there = threading.Event(), [0]
+    there = [0]
 
-    def write() -> None:
+    def write(over: threading.Event) -> None:
         while not over.wait(every):
             size = 0
             for path in folder.iterdir():
@@ -103,13 +102,8 @@ def written_out(folder: Path, every: float) -> Iterator[list[int]]:
             if not over.is_set():
                 there.append(size)
 
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(write)
-        try:
-            yield there
-        finally:
-            over.set()
-        running.result()
+    with sessions.meanwhile(write):
+        yield there
 
 
 @experiment(units={"instructions": "instructions/transaction", "bytes": "bytes/transaction"})
