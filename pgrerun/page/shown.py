@@ -13,7 +13,7 @@ from pgrerun.page.tables import Table, table
 from pgrerun.record import rows
 from pgrerun.record.verdicts import Judgement
 
-_PREVIEW = 10  # rows that a page shows of an experiment
+_PREVIEW = 8  # rows that a page shows of an experiment
 _LINES = 3  # verdicts that a page shows one below the other before it folds some
 
 
@@ -42,6 +42,15 @@ class Rows:
         blocks = self.frame["block"].dropna()
         several = f", in {narrate.count(blocks.nunique(), 'block')}" if len(blocks) else ""
         return f"{self.experiment}: {narrate.count(len(self.frame), 'row')}{several}"
+
+    def _scripts(self) -> dict[str, list[str]]:
+        """Each script that ran, and in which file and loads."""
+        found: dict[str, list[str]] = {}
+        for name, text in self.about.get("files", {}).items():
+            found.setdefault(text.strip(), []).append(name)
+        for load in self.about.get("loads", ()):
+            found.setdefault(load["script"].strip(), []).append(f"pgbench, {load['length']}")
+        return found
 
     def _medians(self) -> pd.DataFrame:
         """The rows, of what was repeated the medians, with units in the heads."""
@@ -72,10 +81,8 @@ class Rows:
         parts += [f"<p>{html.escape(sent)}</p>"] if sent else []
         parts.append("<p>To run it again, or to ask its rows:</p>")
         parts.append(_code(self.commands))
-        for name, text in self.about.get("files", {}).items():
-            parts.append(f"<p>{html.escape(name)}</p>{_code(text)}")
-        for load in self.about.get("loads", ()):
-            parts.append(f"<p>pgbench, {html.escape(load['length'])}</p>{_code(load['script'])}")
+        for text, names in self._scripts().items():
+            parts.append(f"<p>{html.escape('; '.join(names))}</p>{_code(text)}")
         if settings := self.about.get("settings"):
             parts.append(f"<p>Settings that differ from PostgreSQL's: {html.escape(settings)}.</p>")
         if function := self.about.get("function"):
