@@ -195,20 +195,24 @@ class Figure:
         chart = self.chart.properties(description=self.description, usermeta=meta)
         # Altair's default theme goes; the picture's theme and the page's come later
         spec = {key: value for key, value in chart.to_dict().items() if key != "config"}
+        drawn = json.dumps({name: part for name, part in spec.items() if name != "datasets"})
         spec["datasets"] = {
-            name: [self._shortened(row) for row in rows] for name, rows in spec["datasets"].items()
+            name: [self._shortened(row, drawn) for row in rows]
+            for name, rows in spec["datasets"].items()
         }
         return spec
 
-    def _shortened(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _shortened(self, row: Mapping[str, Any], drawn: str) -> dict[str, Any]:
         """Nine digits of each number, as no instrument gives more, and of what the table doesn't
-        show nothing that is false: a page carries every row.
+        show nothing that is false or isn't `drawn`: a page carries every row.
         """
         return {
             name: float(f"{value:.9g}") if isinstance(value, float) else value
             for name, value in row.items()
             if name in self.columns
-            or not (value is False or (name in _USUAL and value == _USUAL[name]))
+            or not (
+                value is False or (name in _USUAL and value == _USUAL[name]) or name not in drawn
+            )
         }
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
@@ -318,7 +322,7 @@ def lean(svg: str) -> str:
 
 def data_address(svg: str) -> str:
     """The picture as an address, for an attribute in single quotes; shorter than in base64."""
-    return SVG_DATA + urllib.parse.quote(svg, safe=' ="/:;,.()+~!*')
+    return SVG_DATA + urllib.parse.quote(svg, safe=' ="/:;,.()+~!*>')
 
 
 def _thin(node: ElementTree.Element, painted: bool) -> None:
