@@ -24,8 +24,10 @@ ENTRIES = [entry for file in FILES for entry in advice.entries(file).values()]
 # What a reader is given to ask a server of their own.
 FOR_READERS = re.findall(r"```sql\n(.*?)```", (ROOT / "book/what-to-do.md").read_text(), re.DOTALL)
 FOR_READERS += [
-    Statements(parameters.folder(chapter) / "sql").text("tables.tables_of_yours")
-    for chapter in ("access_paths", "hot")
+    own.text(name)
+    for own in (Statements(parameters.folder(one) / "sql") for one in parameters.chapters())
+    for name in own.names()
+    if name.endswith("_of_yours")
 ]
 
 

@@ -225,7 +225,7 @@ def test_later_no_page_is_logged_in_full_and_a_record_takes_its_lock_as_before(b
         for moment in (light_locks.LATER, light_locks.AFTER)
     )
     assert later["wal"] < after["wal"] / 1.5
-    # in a few transactions, what the server does besides them counts as well
+    # an eighth fewer in each of five runs: of the same accounts again HOT may spare entries
     assert later["exclusively"] == pytest.approx(after["exclusively"], rel=0.25)
 
 

@@ -32,10 +32,12 @@ RESTARTS = 7
 LOOKUPS = 10_000  # of one statement, so that its own messages and planning are few
 
 
-def statement(tuples: int, attribute: str) -> str:
-    """The slides' query; on a relation too small for their key, its last."""
-    key = min(KEY, tuples - 1)
-    return SQL.text("size_up.point_query", relation=name(tuples), attribute=attribute, key=key)
+def statement(tuples: int, attribute: str, times: int = 1) -> str:
+    """The slides' query, or a loop of so many; on a relation too small for their key, its last."""
+    asked = {"relation": name(tuples), "attribute": attribute, "key": min(KEY, tuples - 1)}
+    if times == 1:
+        return SQL.text("size_up.point_query", **asked)
+    return SQL.text("size_up.look_up", times=times, **asked)
 
 
 # ---- plans
@@ -109,13 +111,7 @@ def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> floa
     """Mean of many in a loop within the server: to and fro, and planning, take longer and the same
     time in any relation. EXPLAIN tells it by the microsecond, of which it takes two or three.
     """
-    many = SQL.text(
-        "size_up.look_up",
-        relation=name(tuples),
-        attribute=INDEXED,
-        key=min(KEY, tuples - 1),
-        times=LOOKUPS,
-    )
+    many = statement(tuples, INDEXED, LOOKUPS)
     return milliseconds(connection, many, {}, seconds) / LOOKUPS
 
 
