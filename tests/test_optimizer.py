@@ -1,6 +1,7 @@
 """The optimizer chapter: what its experiments tell of a server, and what its rules make of rows."""
 
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import Borrowed, bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
+from pgrerun.record import claims
 from tests.judging import UNTESTED, judged, word
 
 CHAPTER = "optimizer"
@@ -310,6 +312,21 @@ def test_faults_of_1990_are_seen_where_they_are_put_back(bed):
     words = {claim: word(claim, CHAPTER, **rows) for claim, rows in put_back.items()}
     assert words == dict.fromkeys(put_back, "still there") | {"lai-081": "partly"}
     assert word("lai-064", CHAPTER, registered=registered, greater_than=estimates) == "fixed"
+
+
+@pytest.mark.parametrize(
+    ("claim", "experiment"),
+    [("lai-064", faults.greater_than), ("lai-081", ranges.multiplied_ranges)],
+)
+def test_a_claim_for_which_a_fault_is_put_back_says_that_it_needs_a_server_of_ours(
+    claim, experiment
+):
+    """The doctor told nobody that these two can't be tested on somebody's server."""
+    lent = SimpleNamespace(name="the borrowed server", changed={})
+    bed = Testbed(chapter_parameters(CHAPTER, PARAMETERS), bundled(), lent)
+    with pytest.raises(CannotMeasure) as lacking:
+        rows_of(bed, experiment)
+    assert lacking.value.capability in claims.ledger()[claim].capabilities
 
 
 @pytest.mark.parametrize(
