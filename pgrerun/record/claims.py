@@ -138,6 +138,11 @@ def parameter(capability: str) -> tuple[str, float] | None:
     return (found[1], float(found[2])) if found else None
 
 
+def is_build(capability: str) -> bool:
+    """Whether what is missing is a build of data/builds.csv: "build NAME", or "the build NAME"."""
+    return capability.removeprefix("the ").startswith("build ")
+
+
 class Predicate(StrEnum):
     """How evidence decides about a claim; `verdicts` has the rules."""
 
