@@ -101,7 +101,7 @@ def test_a_load_is_tried_out_once_and_longer_until_its_time_tells_something(bed,
         tried.run(seed)
     assert asked == [load.LEAST, 10 * load.LEAST, 500, 500]
     load.Load(bed, None, "lookup", 2, told=True).run(1)  # briefer, as nothing rests on it
-    assert asked[-1] == round(500 * load.TOLD)
+    assert asked[-1] == 100
 
 
 def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, bed):
