@@ -53,12 +53,8 @@ def programs(name: str) -> Programs:
 
 
 def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
-    """Those of some pairs of builds of which both are registered; CannotMeasure if none is."""
-    there = builds.registered()
-    found = [pair for pair in pairs_of if set(pair) <= set(there)]
-    if not found:
-        programs(next(name for name in pairs_of[0] if name not in there))
-    return [name for pair in found for name in pair]
+    """Those of some pairs of builds of which both start; CannotMeasure if none does."""
+    return builds.complete(pairs_of, programs)
 
 
 def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
