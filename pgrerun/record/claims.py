@@ -34,6 +34,7 @@ Columns beside what the document says (id, document, section, chapter, kind, pub
 
 import ast
 import csv
+import difflib
 import math
 import operator
 import re
@@ -41,7 +42,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -136,6 +137,11 @@ def parameter(capability: str) -> tuple[str, float] | None:
     known = REGIMES.get(capability)
     found = _PARAMETER.fullmatch(known.parameter if known else capability)
     return (found[1], float(found[2])) if found else None
+
+
+def is_build(capability: str) -> bool:
+    """Whether what is missing is a build of data/builds.csv: "build NAME", or "the build NAME"."""
+    return capability.removeprefix("the ").startswith("build ")
 
 
 class Predicate(StrEnum):
@@ -440,7 +446,7 @@ def _claim(row: Mapping[str, str | None]) -> Claim:
     for name in ("headline", "plural"):
         if row[name] not in ("", "yes"):
             raise ValueError(f"{name} is 'yes' or empty, not {row[name]!r}")
-    predicate = Predicate(row["predicate"]) if row["predicate"] else None
+    predicate = _word(row, "predicate", Predicate) if row["predicate"] else None
     cells = {name: value for name, value in row.items() if name not in ("printed", "headline")}
     return Claim.model_validate(
         {
@@ -448,11 +454,27 @@ def _claim(row: Mapping[str, str | None]) -> Claim:
             "headline": row["headline"] == "yes",
             "plural": row["plural"] == "yes",
             "predicate": predicate,
+            "basis": _word(row, "basis", Basis),
             "expression": row["printed"],
             "sizes": sizes(row["printed"] or ""),
             "margin": _share(row, "margin", WITH_MARGIN, MARGIN),
             "tolerance": _share(row, "tolerance", WITH_TOLERANCE, TOLERANCE),
         }
+    )
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def _word(row: Mapping[str, str | None], column: str, words: type[Word]) -> Word:
+    """What a cell says, of the words that its column knows. ValueError for another."""
+    given = row[column] or ""
+    if given in list(words):
+        return words(given)
+    close = difflib.get_close_matches(given, list(words), n=1)
+    raise ValueError(
+        f"{row['id']}: {column} is {given!r} and none of {', '.join(words)}"
+        + (f"; did you mean {close[0]}" if close else "")
     )
 
 

@@ -46,6 +46,7 @@ class Database:
         self.chapter = chapter
         self._units: dict[tuple[str, str, str], Mapping[str, str]] = {}
         self._attached: set[str] = set()
+        self._replayed = False  # whether the rows of `RUN` are those of a finished record
         printed.load(self.connection)
         claims.load(self.connection)
         self.connection.execute(
@@ -104,6 +105,7 @@ class Database:
     def add_record(self, run: str, record: runs.Record) -> None:
         """Add all tables of a record as those of `run`, and its verdicts."""
         self.add_verdicts(run, record)
+        self._replayed |= run == RUN
         for chapter, tables in record.tables.items():
             for experiment, table in tables.items():
                 self.add(
@@ -133,8 +135,8 @@ class Database:
     def query(self, text: str, run: str = RUN) -> pd.DataFrame:
         """The rows of a query, whose bare tables are the chapter's experiments of `run`.
 
-        NotMeasured where there is no such experiment, or where another run than this one was
-        measured when it had other columns; ParameterError for what can't be answered.
+        NotMeasured where there is no such experiment, or where rows of another run or of a record
+        were measured when it had other columns; ParameterError for what can't be answered.
         """
         if self.chapter:
             self._schema(run, self.chapter)
@@ -146,9 +148,12 @@ class Database:
         try:
             return self.connection.execute(text).df()
         except duckdb.Error as error:
-            # A run beside the published one of an older commit would end at its first chart.
-            if isinstance(error, duckdb.BinderException) and self.chapter and run != RUN:
-                why = f" for this query: {_explained(error)}"
+            # A run of an older commit, or one beside it, would end at its first chart or claim.
+            older = self.chapter and (run != RUN or self._replayed)
+            if older and isinstance(error, duckdb.BinderException):
+                column = re.search(r'column (?:named )?"(\w+)"', str(error))
+                then = f"measured before {column[1]} was recorded" if column else _explained(error)
+                why = f" for this query: {then}; measure it again"
                 raise NotMeasured(", ".join(sorted(asked)), f"The run {run!r}", why) from None
             raise ParameterError(_explained(error)) from None
 

@@ -355,10 +355,7 @@ def judge(
         except NotMeasured as missing:
             reason = CannotMeasure(missing.table, str(missing))
         except NoRows:
-            needs = judge_.claim(rule.claim).capabilities
-            asked = (one for one in needs if claims.parameter(one) or one.startswith("build "))
-            why = "this run has no rows of the sizes or the builds that the claim asks for"
-            reason = CannotMeasure(next(asked, "larger relations"), why)
+            reason = _without_rows(judge_.claim(rule.claim))
     if reason is not None:
         return judge_.set_aside(rule.claim, reason, beside=others)
     return judge_.judge(
@@ -368,6 +365,24 @@ def judge(
         beside=others,
         regime={**measured, **regime},
         noise=statistics.NoiseFloor.of(noise) if isinstance(noise, Interval) else None,
+    )
+
+
+def _without_rows(claim: claims.Claim) -> CannotMeasure:
+    """Why an experiment that ran has none of the rows that a claim asks for.
+
+    Where it asks for a size it is that: without a build the experiment would be set aside.
+    """
+    sizes = [one for one in claim.capabilities if claims.parameter(one)]
+    builds = [one for one in claim.capabilities if claims.is_build(one)]
+    if sizes or not builds:
+        why = "this run has no rows of the sizes that the claim asks for"
+        return CannotMeasure(sizes[0] if sizes else "larger relations", why)
+    return CannotMeasure(
+        builds[0],
+        f"it takes {' and '.join(builds)}, and this run didn't have each of them: `pgrerun"
+        " releases` says what has to be compiled, and `pgrerun releases add NAME FOLDER`"
+        " registers it",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pgrerun import parameters
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.server import Borrowed, fetched
+from pgrerun.lab.server import Borrowed
 from pgrerun.lab.testbed import Experiment, Row, Testbed
 from pgrerun.page import charts, declared
 from pgrerun.parameters import chapter_parameters
@@ -61,7 +61,7 @@ class Visit:
         self.server = guest
         self.bed = Testbed(
             self.parameters,
-            fetched.chosen(self.parameters.programs),
+            guest.programs,
             guest,
             rows=lambda name: self.rows.get(name, []),
         )

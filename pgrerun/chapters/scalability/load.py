@@ -10,14 +10,13 @@ from pgrerun.lab import statements
 from pgrerun.lab.instruments import off_cpu, pgbench
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server import Server
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, shortened
 
 SQL = statements.sql_folder(__file__)
 SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
 ACCOUNTS = 100_000  # of pgbench, per unit of scale
 SMALL_POOL = "2MB"
 LEAST = 20  # transactions of each client, so that no load is over before all are at work
-TOLD = 0.3  # of the parameter `seconds`, where no word rests on what is measured
 TPS = {"tps": "transactions/s"}
 OBSERVED = TPS | {"messages": "per transaction"} | off_cpu.PER_TRANSACTION
 
@@ -35,14 +34,6 @@ def crowd_size() -> int:
 def pairs(bed: Testbed, many: int = ENOUGH_PAIRS) -> int:
     """Blocks of a comparison of times: `many`, but one at profile ci, where no time decides."""
     return 1 if bed.parameters.profile == "ci" else many
-
-
-def seconds(bed: Testbed, told: bool = False) -> float:
-    """Seconds of one measurement: the parameter's, or fewer of what is `told` and decides nothing.
-
-    No claim rests on such a measurement, or none that fewer processors than it needs can decide.
-    """
-    return bed.parameters.seconds * (TOLD if told else 1)
 
 
 # ---- servers
@@ -138,7 +129,7 @@ class Load:
 
     def lasting(self) -> int:
         """Transactions of each client in one run, `LEAST` at least: tried out once."""
-        wanted, each = seconds(self.bed, self.told), LEAST
+        wanted, each = shortened(self.bed.parameters.seconds, self.told), LEAST
         while not self.transactions:
             done = self._run(each, self.bed.parameters.seed)
             taken = done.transactions / done.tps

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -185,7 +186,22 @@ def clients_on_path() -> list[Programs]:
     found = shutil.which("pgbench")
     if found is None or not os.access(folder := Path(found).parent / "psql", os.X_OK):
         return []
-    return [Programs(f"the clients in {folder.parent}", folder.parent, "0", 0)]
+    with contextlib.suppress(ServerError):
+        version = _version(Path(found))
+        major = int(re.split(r"\D", version)[0])
+        return [Programs(f"the clients in {folder.parent}", folder.parent, version, major)]
+    return []
+
+
+NONE = Programs("this machine", Path("/nonexistent"), "0", 0)
+"""The programs of a machine that has none: a guest on somebody's server does without."""
+
+
+def every() -> Iterator[Programs]:
+    """All of this machine that may be a guest's tools, those first that pip brings."""
+    with contextlib.suppress(ServerError):
+        yield bundled()
+    yield from (*installed(), *clients_on_path())
 
 
 def from_folder(path: str | Path, source: str = "") -> Programs:
@@ -235,15 +251,15 @@ def ask(program: Path, option: str) -> subprocess.CompletedProcess[str]:
 
 
 @lru_cache
-def _version(postgres: Path) -> str:
+def _version(program: Path) -> str:
     try:
-        output = ask(postgres, "--version")
+        output = ask(program, "--version")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ServerError(
-            f"{postgres} can't be run: {error}. Is it built for this machine?"
+            f"{program} can't be run: {error}. Is it built for this machine?"
         ) from None
-    found = re.match(r"postgres \(PostgreSQL\) (\d\S*)", output.stdout)
+    found = re.match(rf"{program.name} \(PostgreSQL\) (\d\S*)", output.stdout)
     if not found:
         said = (output.stderr or output.stdout).strip()
-        raise ServerError(f"{postgres} --version doesn't answer as PostgreSQL does, but: {said}")
+        raise ServerError(f"{program} --version doesn't answer as PostgreSQL does, but: {said}")
     return found[1]

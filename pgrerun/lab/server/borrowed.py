@@ -31,7 +31,7 @@ from psycopg.conninfo import make_conninfo
 from pgrerun import credentials
 from pgrerun.errors import CannotMeasure, Refused, RerunError, ServerError, printable
 from pgrerun.lab.server import entrance, private, processes, releases
-from pgrerun.lab.server.binaries import Programs, bundled, clients_on_path, installed
+from pgrerun.lab.server.binaries import NONE, Programs, every
 from pgrerun.lab.server.client import APPLICATION, Server, read_any_bytes, role
 from pgrerun.lab.server.passwords import (
     FILES,
@@ -148,9 +148,9 @@ class Borrowed(Server):
     `address` is what messages to the reader say; `name`, which gets into run records, says no more
     than the release unless the reader has addresses kept (passwords.py).
 
-    `programs` are tried first as its tools. `settings` are given to each of our sessions, tools'
-    included. `abstains` are capabilities that are not made use of even where the server would allow
-    it, such as "checkpoint".
+    `programs` are tried first as its tools; where none are here it can do without. `settings` are
+    given to each of our sessions, tools' included. `abstains` are capabilities that are not made
+    use of even where the server would allow it, such as "checkpoint".
     """
 
     owned = False
@@ -168,7 +168,7 @@ class Borrowed(Server):
         self._where: dict[str, str] = {}
         self._settings = {name: str(value) for name, value in (settings or {}).items()}
         self._abstains = frozenset(abstains)
-        self.programs = programs or bundled()
+        self.programs = programs or next(every(), NONE)
         self._tools: Programs | str | None = None  # or why there are none; None until looked for
         self._lock_holder: psycopg.Connection | None = None
         self._mark: str | None = None
@@ -566,17 +566,17 @@ class Borrowed(Server):
     def _find_tools(self) -> Programs | str:
         """The first programs whose psql gets the sessions that we get; else why there are none."""
         self.connect().close()  # or it's no fault of programs
-        said = "there are no client programs here"
+        said = "There is none here; `pip install -r requirements.txt` brings it"
         for programs in self._candidates():
             self.programs = programs
             try:
                 done = super().tool("psql", "-XAtc", self._question(), timeout=4 * PATIENCE)
             except ServerError as error:
-                said = str(error)
+                said = f"The last one tried: {error}"
                 continue
             if tuple(done.stdout.rstrip("\n").split("|")[1:]) == self._expected:
                 return programs
-            said = "its sessions there don't get our settings"
+            said = "The last one tried: its sessions there don't get our settings"
         encrypted = (
             f" The connection is encrypted by {self.seen.encryption}, and the tools' is to be, too;"
             " the programs that pip brings can't do that. Install PostgreSQL's own (Debian:"
@@ -584,11 +584,11 @@ class Borrowed(Server):
             if self.seen.encryption
             else ""
         )
-        return f"pgbench can't be used on {self.name}.{encrypted} The last one tried: {said}"
+        return f"pgbench can't be used on {self.name}.{encrypted} {said}"
 
     def _candidates(self) -> Iterator[Programs]:
         seen = set()
-        for programs in (self.programs, bundled(), *installed(), *clients_on_path()):
+        for programs in (self.programs, *every()):
             if programs.bindir not in seen and programs.has("psql") and programs.has("pgbench"):
                 seen.add(programs.bindir)
                 yield programs

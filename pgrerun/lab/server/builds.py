@@ -11,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import csv
 import fcntl
+import itertools
 import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from pgrerun.errors import ParameterError, ServerError
+from pgrerun.errors import CannotMeasure, ParameterError, ServerError
 from pgrerun.lab.server import private
 from pgrerun.lab.server.binaries import OLDEST, Programs, ask, from_folder, kept
 from pgrerun.lab.server.cluster import Cluster
@@ -191,6 +192,39 @@ def remove(name: str) -> Build:
                 f" {', '.join(builds) or 'none'}."
             )
         return builds.pop(name)
+
+
+LEFT: dict[str, str] = {}
+"""Builds that are registered and were left aside by this process, and why."""
+
+
+@cache
+def obstacle(build: Build) -> str:
+    """Why no server of a build starts here, "" if one does; tried once by each process."""
+    try:
+        Cluster(build.programs).close()
+    except ServerError as error:
+        return str(error).rstrip(".")
+    return ""
+
+
+def complete(groups: Sequence[Sequence[str]], require: Callable[[str], object]) -> list[str]:
+    """The builds of those of some groups that are whole: `require` refuses none of their builds.
+
+    CannotMeasure, as of the first that is refused, if no group is whole.
+    """
+    refused: dict[str, CannotMeasure] = {}
+    for name in dict.fromkeys(itertools.chain(*groups)):
+        try:
+            require(name)
+        except CannotMeasure as reason:
+            refused[name] = reason
+            if name in registered():
+                LEFT[name] = str(reason)
+    whole = [name for group in groups if not refused.keys() & set(group) for name in group]
+    if not whole:
+        raise next(iter(refused.values()))
+    return whole
 
 
 def _described(known: Wanted, place: Path) -> Build:

@@ -176,10 +176,14 @@ def chosen(spec: str) -> Programs:
 def build(name: str, lacking: str = "") -> Programs:
     """The programs that `chosen` gives for a build of data/builds.csv, for an experiment on it.
 
-    CannotMeasure where it isn't registered, by the capability that the ledger asks for.
+    CannotMeasure where it isn't registered or can't be started, by the capability that the ledger
+    asks for.
     """
     try:
-        return chosen(name)
+        found, known = chosen(name), builds.registered().get(name)
+        if known and (why := builds.obstacle(known)):
+            raise ServerError(f"The build {name} can't be started: {why}")
+        return found
     except ServerError as error:
         raise CannotMeasure(lacking or f"the build {name}", str(error).rstrip(".")) from None
 

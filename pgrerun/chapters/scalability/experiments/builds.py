@@ -32,7 +32,6 @@ from pgrerun.chapters.scalability.load import (
     pairs,
     processors,
     roomy_pool,
-    seconds,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
@@ -40,7 +39,7 @@ from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.server.binaries import ask, c_compiler
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import printed
 
 RELEASES = ("9.1", "9.2")
@@ -54,12 +53,8 @@ def programs(name: str) -> Programs:
 
 
 def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
-    """Those of some pairs of builds of which both are registered; CannotMeasure if none is."""
-    there = builds.registered()
-    found = [pair for pair in pairs_of if set(pair) <= set(there)]
-    if not found:
-        programs(next(name for name in pairs_of[0] if name not in there))
-    return [name for pair in found for name in pair]
+    """Those of some pairs of builds of which both start; CannotMeasure if none does."""
+    return builds.complete(pairs_of, programs)
 
 
 def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
@@ -193,7 +188,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
         each = {}  # lookups that take every build long enough
         for idle in (0, many):
             quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
-            each[idle] = max(ROWS, round(quickest * seconds(bed, told=not idle)))
+            each[idle] = max(ROWS, round(quickest * shortened(bed.parameters.seconds, not idle)))
 
         def measure(block: Block, build: str, idle: int) -> dict[str, float]:
             return {"lookups": rate(build, idle, each[idle])}

@@ -63,7 +63,8 @@ _watched: WeakKeyDictionary[Testbed, dict[str, Watch]] = WeakKeyDictionary()
 def watch(bed: Testbed) -> dict[str, Watch]:
     """Start idle servers and watch them: today's, and the talk's where they are registered."""
     there = builds.registered()
-    found = {name: fetched.chosen(name) for name in RELEASES if name in there}
+    able = [name for name in RELEASES if name in there and not builds.obstacle(there[name])]
+    found = {name: fetched.chosen(name) for name in able}
     servers = {TODAY: bed.programs} | found
     return {name: Watch(bed, bed.release(one, autovacuum="on")) for name, one in servers.items()}
 

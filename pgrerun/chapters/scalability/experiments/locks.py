@@ -9,13 +9,12 @@ from pgrerun.chapters.scalability.load import (
     crowd_size,
     ours,
     pairs,
-    seconds,
     server,
 )
 from pgrerun.lab.instruments import sessions
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Server
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 # ---- what pg_locks shows
 
@@ -147,7 +146,7 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
         return sum(taken) / len(taken)
 
     tried = lasts(ALONE, loops)
-    lasting = max(loops, round(loops * seconds(bed, told=True) / tried))
+    lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / tried))
 
     def measure(block: Block, together: str) -> dict[str, float]:
         return {"time": 1e9 * lasts(together, lasting) / lasting}

@@ -10,13 +10,12 @@ from pgrerun.chapters.scalability.load import (
     ours,
     pairs,
     processors,
-    seconds,
     server,
 )
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 # ---- the WAL
 
@@ -49,7 +48,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
         statement = SQL.text("wal.insert_records", records=each)
         return number * each / max(sessions.at_once(tested, [statement] * number))
 
-    lasting = max(records, round(seconds(bed, told=True) * inserted(1, records)))
+    lasting = max(records, round(shortened(bed.parameters.seconds) * inserted(1, records)))
 
     def measure(block: Block, sessions: int) -> dict[str, float]:
         return {"records": inserted(sessions, lasting)}
