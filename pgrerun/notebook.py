@@ -132,6 +132,7 @@ class Notebook:
         self.rules = evidence.rules(self.folder)
         self._statements = statements.Statements(self.folder / "sql")
         self.aside: dict[str, CannotMeasure] = {}
+        self._last_aside = ""  # the experiment that was said last to be set aside, since one ran
         self._ledger = ledger
         self.declared_charts = declared.charts_of(self.folder)
         self.findings = declared.findings_of(self.folder)
@@ -220,16 +221,14 @@ class Notebook:
             self._measure(wanted, arguments)
         about = self._about(name)
         if reason := self.aside.get(name):
-            display(
-                narrate.set_aside(name, reason),
-                metadata={CannotMeasure.METADATA: reason.capability},
-            )
+            self._say_aside(name, reason)
             return None
         if name not in self.database.experiments():
             self.aside[name] = CannotMeasure(
                 "a newer record", f"this record has no rows of the experiment {name}"
             )
             return self.run(name, **changed)
+        self._last_aside = ""
         found = self.database.query(f"FROM {name}")
         return shown.Rows(name, found, wanted.units, about or {}, self._commands(name))
 
@@ -422,9 +421,15 @@ class Notebook:
         return table(found, f"{caption.rstrip('.')}. {AS_PUBLISHED}" if published else caption)
 
     def _say_missing(self, missing: NotMeasured) -> None:
-        reason = self.aside.get(missing.table, CannotMeasure(missing.table, str(missing)))
+        """Say why there is no table or chart; not where its experiment has just said so."""
+        if missing.table != self._last_aside:
+            reason = self.aside.get(missing.table, CannotMeasure(missing.table, str(missing)))
+            self._say_aside(missing.table, reason)
+
+    def _say_aside(self, name: str, reason: CannotMeasure) -> None:
+        self._last_aside = name
         display(
-            narrate.set_aside(missing.table, reason),
+            narrate.set_aside(name, reason),
             metadata={CannotMeasure.METADATA: reason.capability},
         )
 

@@ -384,6 +384,16 @@ def test_an_experiment_that_cannot_run_sets_its_claims_and_charts_aside(chapter)
     opened.chart("uuid-keys")
 
 
+def test_a_chart_right_below_its_experiment_doesnt_say_again_why_there_is_none(
+    chapter, monkeypatch
+):
+    monkeypatch.setattr(notebook.runs, "chapters", lambda *run: [])  # nothing was published
+    opened = chapter(no_such_disk)
+    assert opened.chart("uuid-keys") is None and len(opened.shown) == 1
+    opened.run("insert")
+    assert opened.chart("uuid-keys") is None and len(opened.shown) == 2
+
+
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
     opened = chapter(no_such_disk)
     monkeypatch.setattr(notebook, "display", display)
