@@ -319,8 +319,15 @@ def ladder(reads, flushes, left_out=""):
         ("lai-046", {"slow_ladder": timed(OVERLAP, 14.2, 0.57, 4.0)}, "partly"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 11.0, 0.80, 4.0)}, "stronger"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 30.0, 0.58, 4.0)}, "partly"),
+        # likewise, how far they are from perfect overlap
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.2, 0.58, 4.0)}, "holds"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 12.2, 0.58, 4.0)}, "holds"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.8, 0.58, 4.0)}, "weaker"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 11.0, 0.58, 4.0)}, "stronger"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 17.2, 0.58, 4.0)}, "no effect"),
         # two backends that read more are in another regime
         ("lai-046", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
         # a transaction against print
         ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 5.0)}, "holds"),
         ("lai-049", {"postgres95_steady": timed(STEADY, 9.1, 5.0)}, "partly"),
