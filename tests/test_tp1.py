@@ -215,10 +215,14 @@ appended      False     5.0    0.1     3.0
 appended      True      5.0    0.1     3.0
 """
 GROWTH = """
-rung         vacuumed  growth
-first stage  False     {0}
-appended     False     {1}
-appended     True      0.9
+rung                         vacuumed  growth  writes
+first stage                  False     {0}     14.0
+random looks                 False     0.06    13.0
+appended                     False     {1}     13.0
+appended                     True      0.9     11.0
+first stage, 48 pages        False     {0}     {2}
+first stage, stable memory   False     {0}     {3}
+random looks, stable memory  False     0.06    5.0
 """
 STEADY = """
 rung           reads  writes
@@ -319,8 +323,15 @@ def ladder(reads, flushes, left_out=""):
         ("lai-046", {"slow_ladder": timed(OVERLAP, 14.2, 0.57, 4.0)}, "partly"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 11.0, 0.80, 4.0)}, "stronger"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 30.0, 0.58, 4.0)}, "partly"),
+        # likewise, how far they are from perfect overlap
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.2, 0.58, 4.0)}, "holds"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 12.2, 0.58, 4.0)}, "holds"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.8, 0.58, 4.0)}, "weaker"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 11.0, 0.58, 4.0)}, "stronger"),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 17.2, 0.58, 4.0)}, "no effect"),
         # two backends that read more are in another regime
         ("lai-046", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
+        ("lai-047", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
         # a transaction against print
         ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 5.0)}, "holds"),
         ("lai-049", {"postgres95_steady": timed(STEADY, 9.1, 5.0)}, "partly"),
@@ -369,11 +380,16 @@ def ladder(reads, flushes, left_out=""):
                 said,
             )
             for looks, said in (
-                (timed(GROWTH, 0.92, 0.06), "holds"),
-                (timed(GROWTH, 0.92, 0.92), "partly"),
-                (timed(GROWTH, 0.06, 0.06), "partly"),
-                (timed(GROWTH, 0.06, 0.92), "not so"),
-                (timed(GROWTH, 0.92, 0.06, blocks=3), "inconclusive"),
+                (timed(GROWTH, 0.92, 0.06, 15.0, 7.0), "holds"),
+                (timed(GROWTH, 0.92, 0.92, 15.0, 7.0), "partly"),
+                (timed(GROWTH, 0.06, 0.06, 15.0, 7.0), "partly"),
+                # it takes writes, with a flush at commit and without
+                (timed(GROWTH, 0.92, 0.06, 13.2, 7.0), "partly"),
+                (timed(GROWTH, 0.92, 0.06, 15.0, 5.1), "partly"),
+                (timed(GROWTH, 0.06, 0.92, 13.0, 5.0), "not so"),
+                (timed(GROWTH, 0.92, 0.06, 15.0, 7.0, blocks=3), "inconclusive"),
+                # the first stage's own pool is another one
+                (timed(GROWTH, 0.92, 0.06, 15.0, 7.0)[:20], UNTESTED),
             )
         ),
         # a replaced row stays beside the new one

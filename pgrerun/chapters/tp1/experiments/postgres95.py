@@ -41,11 +41,15 @@ FIRST, LOOKED, APPENDED = "first stage", "random looks", "appended"
 # How a replacement finds its place to the build, pages of the pool, and what the backend is told.
 #
 # The first stage looks at three random pages and then appends a page of its own; random looks
-# append to the last page. All of them try the old version's page before.
+# append to the last page. All of them try the old version's page before. These two stand side by
+# side in forty-eight pages as well, with a flush at commit and with stable memory.
 PLACED = {
     FIRST: ("postgres95-first-stage", POOL_1990, ""),
     LOOKED: ("postgres95-random-looks", POOL_ENLARGED, ""),
     APPENDED: (BUILD, POOL_ENLARGED, ""),
+    f"{FIRST}, {ENLARGED}": ("postgres95-first-stage", POOL_ENLARGED, ""),
+    f"{FIRST}, {STABLE}": ("postgres95-first-stage", POOL_ENLARGED, " -S"),
+    f"{LOOKED}, {STABLE}": ("postgres95-random-looks", POOL_ENLARGED, " -S"),
 }
 REPLACED = ("branch", "teller", "account")
 SEEDS = 7  # of the keys
@@ -134,8 +138,9 @@ def postgres95_looks(bed: Testbed) -> Iterator[Row]:
     `reads_anew` are reads of pages that neither the transaction nor the one before had asked for:
     the others any cache of an operating system still has. Keys and looks are others in each block.
     `growth` is that of the three relations whose tuples are replaced, `left_to_vacuum` versions in
-    them that are no longer valid. `vacuumed` are sessions after one of the same length and a
-    vacuum: until then packed pages have no room that a look could find.
+    them that are no longer valid, as their files have them: with stable memory not all are written.
+    `vacuumed` are sessions after one of the same length and a vacuum: until then packed pages have
+    no room that a look could find.
     """
     variants = [{"rung": rung, "vacuumed": False} for rung in PLACED]
     variants += [{"rung": rung, "vacuumed": True} for rung in (LOOKED, APPENDED)]
