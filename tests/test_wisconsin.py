@@ -9,7 +9,7 @@ import pytest
 from judging import opened, word
 
 from pgrerun.chapters.wisconsin import contenders, queries
-from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times
+from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times, university_ingres
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations.duck import Duck
@@ -274,25 +274,39 @@ def test_what_sums_up_the_printed_column_is_recomputed_from_it():
     assert found == ["holds"] * 3
 
 
+MINIMA = ("q20", "q23", "q21", "q24")  # of all, and by group: without an index, and with one
+
+
 @pytest.mark.parametrize(
-    ("pages", "expected"),
+    ("instructions", "pages", "expected"),
     [
-        ((300, 3, 300, 300), "not so"),
-        ((300, 300, 300, 400), "holds"),
-        ((300, 300, 300, 300), "partly"),
-        ((300, 3, 300, 200), "reversed"),
+        ((9000, 9000, 4700, 6000), (9000, 9000, 4700, 6000), "holds"),
+        ((9000, 9500, 4700, 9000), (9000, 8910, 4700, 5990), "holds"),  # no printed difference
+        ((9000, 9000, 4700, 6000), (9000, 9000, 4700, 4700), "partly"),
+        ((9000, 9000, 4700, 4700), (9000, 9000, 4700, 6000), "partly"),
+        ((9000, 9000, 4700, 5500), (9000, 9000, 4700, 5500), "partly"),  # more, not so much
+        ((9000, 8800, 4700, 5500), (9000, 90, 4700, 4700), "not so"),
+        ((9000, 8800, 4700, 4500), (9000, 90, 4700, 4000), "reversed"),
     ],
 )
-def test_what_an_index_does_for_min_is_read_off_pages(pages, expected):
-    touched = zip(("q20", "q23", "q21", "q24"), pages, strict=True)
-    none = dict.fromkeys(("temporary_reads", "temporary_writes"), 0)
-    found = [{"query": key, "relation_reads": number} | none for key, number in touched]
-    assert word("lai-040", "wisconsin", ingres_queries=found) == expected
-    # half of the pages are temporaries' of another process
-    halves = [row | {"relation_reads": row["relation_reads"] / 2} for row in found]
-    others = [none | {"temporary_writes": row["relation_reads"]} for row in halves]
-    moved = [row | {"relation_reads": 0} | other for row, other in zip(halves, others, strict=True)]
-    assert word("lai-040", "wisconsin", ingres_queries=halves + moved) == expected
+def test_what_an_index_does_for_min_is_read_off_instructions_and_pages(
+    instructions, pages, expected
+):
+    kinds = ("catalog_reads", "temporary_reads", "temporary_writes", "relation_reads")
+    none = dict.fromkeys((*kinds, "relation_writes"), 0)
+
+    def words(tuples):
+        # half of the pages are temporaries', and of another process, which executes a third
+        found = [
+            none | {"query": query, "tuples": tuples, "instructions": share * executed}
+            | {kind: touched // 2}
+            for query, executed, touched in zip(MINIMA, instructions, pages, strict=True)
+            for kind, share in (("relation_reads", 2), ("temporary_writes", 1))
+        ]
+        return word("lai-040", "wisconsin", ingres_queries=found)
+
+    assert words(queries.SPECIFIED) == expected
+    assert words(SMALL) == "not tested here"
 
 
 INSERTED = (
@@ -412,6 +426,25 @@ def test_without_postgres95_there_is_no_line(monkeypatch):
         bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
         with pytest.raises(CannotMeasure, match="postgres95-no-assertions"):
             list(experiment(bed))
+
+
+@pytest.mark.parametrize("tuples", [SMALL, 2 * SMALL])
+def test_ingres_runs_at_the_reports_size_what_claims_speak_of(monkeypatch, tuples):
+    command = SimpleNamespace(rows=["|    1|"], processes=[SimpleNamespace(row=dict)])
+    made = MagicMock()
+    ingres = made.return_value.__enter__.return_value
+    ingres.run.side_effect = lambda *commands: [command] * len(commands)
+    monkeypatch.setattr(university_ingres, "UniversityIngres", made)
+    given = chapter_parameters("wisconsin", TINY | {"report_tuples": tuples})
+    found = list(university_ingres.ingres_queries(Testbed(given, programs=None)))
+    loaded = [call.args[0] for call in ingres.load.call_args_list]
+    asked = {SMALL: {query.key for query in queries.QUERIES}}
+    asked = {tuples: set(university_ingres.TOLD)} | asked
+    assert len(found) == sum(map(len, asked.values()))
+    assert {(row["tuples"], row["query"]) for row in found} == {
+        (n, key) for n, keys in asked.items() for key in keys
+    }
+    assert loaded == [*(["tenk1"] if tuples > SMALL else []), *queries.ROLES]
 
 
 @pytest.mark.parametrize(
