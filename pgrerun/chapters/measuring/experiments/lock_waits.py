@@ -150,7 +150,8 @@ def _arrived(server: Server, clients: int, running: Future) -> list[int]:
 def by_program(sampled: pd.DataFrame) -> tuple[dict[str, int], int]:
     """CPU samples by whose code ran, and all of them."""
     kernel = sampled["dso"].str.match(r"\[(?!vdso|unknown)")
-    whose = kernel.map({True: KERNEL, False: LIBRARIES}).mask(sampled["dso"] == "postgres", POSTGRES)
+    whose = kernel.map({True: KERNEL, False: LIBRARIES})
+    whose = whose.mask(sampled["dso"] == "postgres", POSTGRES)
     found = sampled["samples"].groupby(whose).sum()
     return {str(part): int(samples) for part, samples in found.items()}, int(found.sum())
 
