@@ -37,6 +37,7 @@ from pgrerun.lab.instruments import counters, pgbench, sessions
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Server
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -262,37 +263,55 @@ def scattered(bed: Testbed, rounds: int = 6) -> Iterator[Row]:
 
 # ---- a queue
 
-QUEUES = ((HOT, False), (NO_HOT, False), (UNPRUNED, False), (HOT, True))
+QUEUES = ((HOT, False), (NO_HOT, False), (HOT, True))
 JOBS = ("jobs", "jobs_pkey")
 
 
 @experiment(units=dict.fromkeys(JOBS, "pages"))
 def queue(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
-    """A queue that is inserted into, updated twice per job, emptied and vacuumed.
-
-    One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every
-    second batch, which is when autovacuum would by the thread's scale factor. In one variant a
-    transaction is open from the first batch to the last. Sizes at half the batches, at the end, and
-    after CLUSTER, when nothing is open.
-    """
-    moments = {batches // 2: "halfway", batches: "at the end"}
+    """The queue of `queue_then` on today's server, with HOT and with pruning alone."""
     for variant, left_open in QUEUES:
-        place = {"variant": variant, "transaction_left_open": left_open}
-        held = is_unpruned(variant) or left_open
-        with bed.server.connect() as connection, sessions.snapshot(bed.server, held) as old:
-            connection.execute("SET synchronous_commit = off")
-            create(connection, "jobs", "queue.jobs", False, jobs=jobs, fillfactor=FILLFACTOR)
-            if variant != HOT:
-                SQL.run(connection, "queue.no_hot")
-            for number in range(1, batches + 1):
-                last = number * jobs // 10
-                first = last - jobs // 10 + 1
-                SQL.run(connection, "queue.batch", first=first, last=last, jobs=jobs)
-                if number % 2 == 0:
-                    vacuum(connection, "jobs", None if left_open else old)
-                if number in moments:
-                    yield place | {"moment": moments[number]} | pages_of(connection, JOBS)
-            if old:
-                old.rollback()
-            SQL.run(connection, "queue.cluster")
-            yield place | {"moment": "after CLUSTER"} | pages_of(connection, JOBS)
+        for row in _worked_off(bed.server, variant, left_open, jobs, batches):
+            yield {"variant": variant, "transaction_left_open": left_open} | row
+
+
+@experiment(units=dict.fromkeys(JOBS, "pages"), needs=["restart"])
+def queue_then(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Row]:
+    """A queue on the commit before HOT and on the one with it, alone and beside a transaction.
+
+    It keeps its length: for each job that comes in one is updated twice and deleted, each in a
+    transaction of its own. One batch is a tenth of the queue, and leaves more dead versions than
+    the thread's scale factor allows, so that vacuum runs after each. The transaction, where there
+    is one, is open from the first batch to the last. Sizes at half the batches, at the end, and
+    after CLUSTER, when nothing is open: from April 2007 on CLUSTER, too, keeps what a transaction
+    may still read. CannotMeasure unless both commits are registered.
+    """
+    with ExitStack() as stack:
+        for name, server in both_commits(stack, {"fsync": "off"}).items():
+            for left_open in (False, True):
+                for row in _worked_off(server, HOT, left_open, jobs, batches):
+                    yield {"server": name, "transaction_left_open": left_open} | row
+
+
+def _worked_off(
+    server: Server, variant: str, left_open: bool, jobs: int, batches: int
+) -> Iterator[Row]:
+    """Pages of the queue's table and index at the moments at which they are looked at."""
+    moments = {batches // 2: "halfway", batches: "at the end"}
+    with server.connect() as connection, sessions.snapshot(server, left_open) as old:
+        connection.execute("SET synchronous_commit = off")
+        create(connection, "jobs", "queue.jobs", False, jobs=jobs, fillfactor=FILLFACTOR)
+        if variant != HOT:
+            SQL.run(connection, "queue.no_hot")
+        for batch in range(1, batches + 1):
+            last = batch * jobs // 10
+            for n in range(last - jobs // 10 + 1, last + 1):
+                # a message a job, as to split it into statements takes longer than to run it
+                connection.execute(SQL.text("queue.job", n=n, jobs=jobs))
+            vacuum(connection, "jobs")
+            if batch in moments:
+                yield {"moment": moments[batch]} | pages_of(connection, JOBS)
+        if old:
+            old.rollback()
+        SQL.run(connection, "queue.cluster")
+        yield {"moment": "after CLUSTER"} | pages_of(connection, JOBS)

@@ -8,13 +8,11 @@ INSERT INTO jobs SELECT n, 0, repeat('x', 84) FROM generate_series(1, :jobs) AS 
 -- name: no_hot
 CREATE INDEX ON jobs (state) WHERE state IS NULL;
 
--- name: batch
-DO $$ BEGIN FOR n IN :first..:last LOOP
-    INSERT INTO jobs VALUES (n + :jobs, 0, repeat('x', 84)); COMMIT;
-    UPDATE jobs SET state = 1 WHERE id = n; COMMIT;
-    UPDATE jobs SET state = 2 WHERE id = n; COMMIT;
-    DELETE FROM jobs WHERE id = n; COMMIT;
-END LOOP; END $$;
+-- name: job
+BEGIN; INSERT INTO jobs VALUES (:n + :jobs, 0, repeat('x', 84)); COMMIT;
+BEGIN; UPDATE jobs SET state = 1 WHERE id = :n; COMMIT;
+BEGIN; UPDATE jobs SET state = 2 WHERE id = :n; COMMIT;
+BEGIN; DELETE FROM jobs WHERE id = :n; COMMIT;
 
 -- name: cluster
 CLUSTER jobs USING jobs_pkey;

@@ -98,6 +98,15 @@ FROM (PIVOT (
 ) ON moment IN ('halfway', 'at the end', 'after CLUSTER') USING max(pages) GROUP BY variant)
 ORDER BY variant;
 
+-- name: queue_then
+FROM (PIVOT (
+    SELECT server || CASE WHEN transaction_left_open THEN ', a transaction left open' ELSE '' END
+               AS server,
+           moment, jobs || ' + ' || jobs_pkey AS pages
+    FROM queue_then
+) ON moment IN ('halfway', 'at the end', 'after CLUSTER') USING max(pages) GROUP BY server)
+ORDER BY server;
+
 -- name: broken_chains
 SELECT old_snapshot, marked, nullif(warnings, '') AS warnings, old_uses, old_finds, new_uses,
        new_finds

@@ -5,36 +5,31 @@ lightweight lock: today's views, and builds whose processes count by LWLOCK_STAT
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
+import numpy as np
 import pandas as pd
 
 from pgrerun.chapters.measuring.loads import SQL, create
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import off_cpu, perf, pgbench, server_log, sessions
 from pgrerun.lab.server import Server, builds, fetched, value
-from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import statistics
+
+T = TypeVar("T")
 
 FREE, QUEUED = "each its own row", "all the same row"
 OWN_ROW = {FREE: 1, QUEUED: 0}  # a variable of sql/update_counted.pgbench
 WATCH = 0.3  # seconds that each profiler looks
 ENOUGH = 20  # samples of a profile
+FREQUENCY = 1999  # CPU samples per second of a backend that runs
 HEAVYWEIGHT, LIGHTWEIGHT = "a heavyweight lock", "a lightweight lock"
 PROFILE, SWITCHES, EVENTS = "CPU profile", "context switches", "wait events"
-IN_MANAGER, ELSEWHERE = "code of the lock manager", "other code"
-LOCK_CODE = (
-    "LockAcquire",
-    "LockAcquireExtended",
-    "ProcSleep",
-    "LWLockAcquire",
-    "LWLockAcquireOrWait",
-    "XactLockTableWait",
-    "WaitOnLock",
-    "JoinWaitQueue",
-)
+POSTGRES, KERNEL, LIBRARIES = "PostgreSQL's code", "the kernel's code", "libraries' code"
 CALLED = {
     "Lock": HEAVYWEIGHT,
     "LWLock": LIGHTWEIGHT,
@@ -56,6 +51,13 @@ def profiles(bed: Testbed) -> Iterator[Row]:
     one per load with its throughput while it is watched. CannotMeasure without perf, and where the
     profilers come to no more than a few samples.
     """
+    _require_perf(bed)
+    create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
+    for load in OWN_ROW:
+        yield from profile(bed, load)
+
+
+def _require_perf(bed: Testbed) -> None:
     perf.require()
     if bed.borrowed:
         raise CannotMeasure(
@@ -63,59 +65,63 @@ def profiles(bed: Testbed) -> Iterator[Row]:
             "perf needs the process ids of a server's backends, and this server isn't ours to look"
             " into",
         )
-    create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
-    for load in OWN_ROW:
-        yield from profile(bed, load)
 
 
 def profile(bed: Testbed, load: str) -> Iterator[Row]:
-    """One load, longer if the profilers of a busy machine came up when it was nearly over."""
+    """What the three instruments show of one load."""
+    sampled, chains, events, tps = _long_enough(bed, load, partial(_watched, bed, load))
+    switches = int(chains["samples"].sum())
+    causes = {HEAVYWEIGHT: 0.0, **off_cpu.share_by_cause(chains, off_cpu.CAUSES)}
+    yield {"load": load, "instrument": "pgbench", "part": "throughput", "tps": tps}
+    for instrument, parts, of in (
+        (PROFILE, *by_program(sampled)),
+        (SWITCHES, {cause: round(switches * x) for cause, x in causes.items()}, switches),
+        (EVENTS, *by_event(events)),
+    ):
+        for part, samples in parts.items():
+            share = statistics.share(samples, of)
+            yield {
+                "load": load,
+                "instrument": instrument,
+                "part": part,
+                "share": share.estimate,
+                "low": share.low,
+                "high": share.high,
+            }
+
+
+def _long_enough(bed: Testbed, load: str, watch: Callable[[int], T | None]) -> T:
+    """What `watch` finds in a run of so many seconds: a longer one if it finds too little.
+
+    Or if the profilers of a busy machine came up when the run was nearly over.
+    """
     for seconds in (1, 2, 4, 8):
         try:
-            sampled, chains, events, tps = _watched(bed, load, seconds)
+            found = watch(seconds)
         except ServerError:  # the backends were gone when a profiler came up
             bed.server.ensure_alive()
             continue
-        by_symbol = sampled.groupby("symbol")["samples"].sum()
-        taken, switches = int(by_symbol.sum()), int(chains["samples"].sum())
-        if min(taken, switches) < ENOUGH:
-            continue
-        in_manager = int(by_symbol.reindex(LOCK_CODE).sum())
-        causes = {HEAVYWEIGHT: 0.0, **off_cpu.share_by_cause(chains, off_cpu.CAUSES)}
-        yield {"load": load, "instrument": "pgbench", "part": "throughput", "tps": tps}
-        for instrument, parts, of in (
-            (PROFILE, {IN_MANAGER: in_manager, ELSEWHERE: taken - in_manager}, taken),
-            (SWITCHES, {cause: round(switches * x) for cause, x in causes.items()}, switches),
-            (EVENTS, *by_event(events)),
-        ):
-            for part, samples in parts.items():
-                share = statistics.share(samples, of)
-                yield {
-                    "load": load,
-                    "instrument": instrument,
-                    "part": part,
-                    "share": share.estimate,
-                    "low": share.low,
-                    "high": share.high,
-                }
-        return
+        if found is not None:
+            return found
     raise CannotMeasure(
-        "profiles", f"perf never took {ENOUGH} samples of backends that update {load}"
+        "profiles", f"perf never took enough samples of backends that update {load}"
     )
 
 
 def _watched(
     bed: Testbed, load: str, seconds: int
-) -> tuple[pd.DataFrame, pd.DataFrame, off_cpu.WaitEvents, float]:
+) -> tuple[pd.DataFrame, pd.DataFrame, off_cpu.WaitEvents, float] | None:
     """One run: CPU samples, context switches, wait events, and transactions per second."""
     server, clients = bed.server, bed.parameters.clients
     with ThreadPoolExecutor() as pool, off_cpu.sample_wait_events(server) as waiting:
         running = pool.submit(_update, bed, server, load, seconds)
         backends = _arrived(server, clients, running)
-        sampled = pool.submit(perf.sample, backends, WATCH, frequency=1999)
+        sampled = pool.submit(perf.sample, backends, WATCH, frequency=FREQUENCY)
         chains = pool.submit(off_cpu.sample_stacks, backends, WATCH)
         tps = running.result().tps
-    return sampled.result(), chains.result(), waiting, tps
+    found = sampled.result(), chains.result()
+    enough = all(one["samples"].sum() >= ENOUGH for one in found)
+    return (*found, waiting, tps) if enough else None
 
 
 def _update(bed: Testbed, server: Server, load: str, seconds: int) -> pgbench.PgbenchResult:
@@ -141,12 +147,87 @@ def _arrived(server: Server, clients: int, running: Future) -> list[int]:
             time.sleep(0.01)
 
 
+def by_program(sampled: pd.DataFrame) -> tuple[dict[str, int], int]:
+    """CPU samples by whose code ran, and all of them."""
+    kernel = sampled["dso"].str.match(r"\[(?!vdso|unknown)")
+    whose = kernel.map({True: KERNEL, False: LIBRARIES})
+    whose = whose.mask(sampled["dso"] == "postgres", POSTGRES)
+    found = sampled["samples"].groupby(whose).sum()
+    return {str(part): int(samples) for part, samples in found.items()}, int(found.sum())
+
+
 def by_event(waiting: off_cpu.WaitEvents) -> tuple[dict[str, int], int]:
     """Samples by what backends waited for, as the call chains call it, and all of them."""
     causes = waiting.frame["type"].map(CALLED).fillna("other")
     backends = waiting.frame["backends"].astype(float) * waiting.samples
     found = backends.groupby(causes).sum().round().astype(int)
     return dict(found), int(found.sum())
+
+
+# ---- whether CPU profiles look the same
+
+BOTH, TWICE = "both loads", "one load twice"
+COMPARED = {BOTH: (FREE, QUEUED), TWICE: (FREE, FREE)}
+DRAWN = 1500  # samples of each profile that are compared: a second and more of two processors
+DRAWS = 100
+
+
+@experiment(units={"overlap": SHARE}, needs=["processes"])
+def profile_overlap(bed: Testbed) -> Iterator[Row]:
+    """The share of samples that CPU profiles by function have in common: 1 if they are the same.
+
+    Of profiles of both loads, and of two of the load without a problem, which differ by chance
+    alone. Each is of a run of its own, from a table made anew, beside which nothing else is
+    sampled. CannotMeasure as `profiles`.
+    """
+    _require_perf(bed)
+
+    def measure(block: Block, compared: str) -> dict[str, float]:
+        one, other = (by_function(bed, load) for load in COMPARED[compared])
+        return {"overlap": overlap(one, other, block.seed)}
+
+    yield from bed.compare(
+        measure,
+        {"compared": list(COMPARED)},
+        pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+        warmup=0,
+        fixed=True,
+    )
+
+
+def by_function(bed: Testbed, load: str) -> pd.Series:
+    """CPU samples of a load by function, at least `DRAWN`.
+
+    What runs in a program whose functions perf can't name counts as one function of it.
+    """
+    create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
+
+    def watch(seconds: int) -> pd.Series | None:
+        with ThreadPoolExecutor() as pool:
+            running = pool.submit(_update, bed, bed.server, load, 2 * seconds)
+            backends = _arrived(bed.server, bed.parameters.clients, running)
+            sampled = perf.sample(backends, 1.4 * seconds, frequency=FREQUENCY)
+        running.result()
+        unnamed = sampled["symbol"].str.startswith("0x")
+        function = sampled["symbol"].mask(unnamed, sampled["dso"])
+        samples = sampled["samples"].groupby(function).sum()
+        return samples if samples.sum() >= DRAWN else None
+
+    return _long_enough(bed, load, watch)
+
+
+def overlap(one: pd.Series, other: pd.Series, seed: int) -> float:
+    """The share of samples that two profiles, of at least `DRAWN` samples, have in common.
+
+    Of as many of each, drawn at random `DRAWS` times, since few samples differ more by chance than
+    many do: 0 if no function is in both, 1 if each has the same share of both.
+    """
+    rng = np.random.default_rng(seed)
+    both = pd.concat([one, other], axis=1).fillna(0).astype(int).to_numpy()
+    first, second = (
+        rng.multivariate_hypergeometric(samples, DRAWN, size=DRAWS) for samples in both.T
+    )
+    return float(np.minimum(first, second).sum(axis=1).mean() / DRAWN)
 
 
 # ---- lightweight locks
