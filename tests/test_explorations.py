@@ -17,7 +17,7 @@ from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
 from tests.judging import judged, word
 
-CLEAN, DIRTY = buffer_pool.CLEAN, buffer_pool.DIRTY
+CLEAN, AGAIN, DIRTY = buffer_pool.CLEAN, buffer_pool.AGAIN, buffer_pool.DIRTY
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def pools(**slowdowns):
         | {"time": time, "block": block, "comparison": 0}
         for pool, slower in slowdowns.items()
         for block in range(7)
-        for before, time in ((CLEAN, 100.0), (DIRTY, 100.0 * slower))
+        for before, time in ((CLEAN, 100.0), (AGAIN, 100.0), (DIRTY, 100.0 * slower))
     ]
 
 
@@ -71,7 +71,8 @@ def pools(**slowdowns):
     [
         ((1.03, 1.09, 1.0), "holds", "holds"),
         ((1.09, 1.03, 1.0), "partly", "holds"),
-        ((1.0, 1.0, 1.0), "not so", "partly"),
+        ((1.0, 1.0, 1.0), "not so", "not so"),
+        ((1.0, 1.02, 1.0), "holds", "not so"),
         ((1.03, 1.09, 1.2), "partly", "partly"),
     ],
 )

@@ -160,7 +160,7 @@ COUNTS = (
         estimate,
         "10",
         "since-003",
-        lambda n: n < 2,
+        lambda n: 0.5 < n < 2,
     ),
     Count(
         "scans of a common table expression",
@@ -219,7 +219,7 @@ COUNTS = (
         "since-010",
         lambda n: n < 20,
     ),
-    Count("locks on the fast path", "locks", fast_path, "18", "since-011", lambda n: n > 16),
+    Count("locks on the fast path", "locks", fast_path, "18", "since-011", lambda n: n >= 40),
 )
 
 
