@@ -435,11 +435,11 @@ build  load     processors  tps
 
 # By the commit that packs what snapshots read, and before it.
 IDLE_SESSIONS = """
-build          idle  lookups
-pgxact-before  0     100.0
-pgxact         0     {0}
-pgxact-before  1000  100.0
-pgxact         1000  {1}
+build          idle  processors  lookups
+pgxact-before  0     {0}         100.0
+pgxact         0     {0}         {1}
+pgxact-before  1000  {0}         100.0
+pgxact         1000  {0}         {2}
 """
 
 CLOG_BUFFERS = """
@@ -579,9 +579,10 @@ def inserting(taken, waits):
             )
         ),
         # a snapshot is dear beside many sessions
-        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 100.0, 120.0)}, "holds"),
-        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 120.0, 102.0)}, "no effect"),
-        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 100.0, 90.0)}, "reversed"),
+        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 2, 100.0, 120.0)}, "holds"),
+        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 2, 120.0, 102.0)}, UNTESTED),
+        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 16, 120.0, 102.0)}, "no effect"),
+        ("haas-015", 0, {"idle_sessions": timed(IDLE_SESSIONS, 16, 100.0, 90.0)}, "reversed"),
         # the commit log is major where no lock beyond the talk's is waited for more
         ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 50, 49)}, "holds"),
         ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 50, 51)}, "not so"),
