@@ -1,5 +1,6 @@
 """A stranger's record is data: whatever it holds, it is read, or refused in a sentence."""
 
+import io
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -342,3 +344,26 @@ def test_a_record_is_whole_whatever_ends_its_lines(record):
     (record / VERDICTS).write_bytes((record / VERDICTS).read_bytes() + b"\n")
     with pytest.raises(RecordError, match="is damaged"):
         reader.read(record)
+
+
+class Dated(io.FileIO):
+    """A file whose date is always the same, as those are that are written at one tick."""
+
+    def flush(self):
+        super().flush()
+        os.utime(self.fileno(), (1, 1))
+
+
+def test_tables_of_one_size_and_date_are_not_taken_for_each_other(tmp_path, monkeypatch):
+    with duckdb.connect() as connection:
+        for number in (1, 2):
+            connection.sql(f"SELECT {number} AS n").write_parquet(str(tmp_path / f"{number}"))
+    one, two = ((tmp_path / f"{number}").read_bytes() for number in (1, 2))
+    assert len(one) == len(two)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Dated(tmp_path / "copy", "w+"))
+    found = []
+    with duckdb.connect(config=reader._ALONE) as connection:
+        for data in (one, two):
+            with reader._relation(connection, data, "table") as relation:
+                found += relation.fetchall()
+    assert found == [(1,), (2,)]
