@@ -472,7 +472,6 @@ def test_the_nested_loop_is_judged_by_the_time_with_the_result_stored(alone, sto
     assert word("lai-075", CHAPTER, **joined(4, *both)) == verdict
 
 
-
 @pytest.mark.parametrize(
     ("nested", "merged", "without", "verdict"),
     [

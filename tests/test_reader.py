@@ -1,6 +1,5 @@
 """A stranger's record is data: whatever it holds, it is read, or refused in a sentence."""
 
-import io
 import json
 import os
 import shutil
@@ -9,7 +8,6 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -346,24 +344,15 @@ def test_a_record_is_whole_whatever_ends_its_lines(record):
         reader.read(record)
 
 
-class Dated(io.FileIO):
-    """A file whose date is always the same, as those are that are written at one tick."""
-
-    def flush(self):
-        super().flush()
-        os.utime(self.fileno(), (1, 1))
-
-
-def test_tables_of_one_size_and_date_are_not_taken_for_each_other(tmp_path, monkeypatch):
-    with duckdb.connect() as connection:
-        for number in (1, 2):
-            connection.sql(f"SELECT {number} AS n").write_parquet(str(tmp_path / f"{number}"))
-    one, two = ((tmp_path / f"{number}").read_bytes() for number in (1, 2))
-    assert len(one) == len(two)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Dated(tmp_path / "copy", "w+"))
-    found = []
-    with duckdb.connect(config=reader._ALONE) as connection:
-        for data in (one, two):
-            with reader._relation(connection, data, "table") as relation:
-                found += relation.fetchall()
-    assert found == [(1,), (2,)]
+def test_tables_of_one_size_are_not_taken_for_each_other(tmp_path):
+    one, two = (
+        {"first": "text", "second": "a longer text"},
+        {"first": "a longer text", "second": "text"},
+    )
+    with Run.open("ours", "tp1", key="k", environment={}, records=tmp_path) as run:
+        for table, row in {"one": one, "two": two}.items():
+            run.append(table, row)
+            run.complete(table, {"units": {}})
+    folder = tmp_path / "ours" / "tp1"
+    assert len({file.stat().st_size for file in folder.glob("*.parquet")}) == 1
+    assert reader.read(folder).tables["two"][[*two]].to_dict("records") == [two]

@@ -298,7 +298,8 @@ def test_what_an_index_does_for_min_is_read_off_instructions_and_pages(
     def words(tuples):
         # half of the pages are temporaries', and of another process, which executes a third
         found = [
-            none | {"query": query, "tuples": tuples, "instructions": share * executed}
+            none
+            | {"query": query, "tuples": tuples, "instructions": share * executed}
             | {kind: touched // 2}
             for query, executed, touched in zip(MINIMA, instructions, pages, strict=True)
             for kind, share in (("relation_reads", 2), ("temporary_writes", 1))

@@ -421,8 +421,8 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    # It knows a file by path, size and date: copies of two tables of one size, written at one tick,
-    # are the same /dev/fd/N, and pages of the first were read as those of the second.
+    # It knows a file by its path and date, and copies of two tables that are written at one tick are
+    # the same /dev/fd/N: with the first one's footer the second couldn't be read, or was misread.
     "enable_external_file_cache": False,
 }
 
