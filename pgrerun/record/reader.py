@@ -421,7 +421,7 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    # It knows a file by its path and date, and copies of two tables that are written at one tick are
+    # It knows a file by path and date, and two tables that are copied at one tick of the clock are
     # the same /dev/fd/N: with the first one's footer the second couldn't be read, or was misread.
     "enable_external_file_cache": False,
 }
