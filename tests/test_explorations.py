@@ -70,7 +70,7 @@ def pools(**slowdowns):
     ("slowdowns", "peak", "none_above"),
     [
         ((1.03, 1.09, 1.0), "holds", "holds"),
-        ((1.09, 1.03, 1.0), "partly", "holds"),
+        ((1.09, 1.05, 1.0), "partly", "holds"),
         ((1.0, 1.0, 1.0), "not so", "not so"),
         ((1.0, 1.02, 1.0), "holds", "not so"),
         ((1.03, 1.09, 1.2), "partly", "partly"),

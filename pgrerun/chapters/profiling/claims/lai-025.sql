@@ -8,7 +8,7 @@ WITH states AS (
     FROM (VALUES ('first', 'every attribute'), ('second', 'assertions'), ('transactions', 'assertions'),
                  ('third', 'no node checks'), ('fourth', 'empty calls'), ('fifth', 'no assertions'),
                  ('sixth', 'no buffer checks')) AS profiled (stage, variant)
-    JOIN printed.profiling_totals USING (stage)
+    JOIN printed.profiling_totals ON key = stage
 ), routines AS (
     SELECT variant, query_set, sum(instructions) AS instructions,
            CASE WHEN starts_with(routine, 'fmgr') THEN 'fmgr' ELSE split_part(routine, '.', 1) END AS name,
