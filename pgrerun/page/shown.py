@@ -13,7 +13,7 @@ from pgrerun.page.tables import Table, table
 from pgrerun.record import rows
 from pgrerun.record.verdicts import Judgement
 
-_PREVIEW = 6  # rows that a page shows of an experiment
+_PREVIEW = 5  # rows that a page shows of an experiment
 _LINES = 3  # verdicts that a page shows one below the other before it folds some
 
 
