@@ -405,6 +405,8 @@ def test_a_run_that_is_stopped_while_its_kernel_starts_says_no_more_than_that(bo
 
 
 def test_the_site_is_built_once_and_its_changes_are_named(book, gates):
+    by_which_pages_are_made = book.root / "pgrerun" / "notebook.py"
+    by_which_pages_are_made.write_text("ROWS = 6\n")
     stamped(book)
     assert book.site_reasons() == ["never built"]
     assert book.build_site() == book.site / "index.html"
@@ -418,7 +420,9 @@ def test_the_site_is_built_once_and_its_changes_are_named(book, gates):
     book.result("toy").write_text(book.result("toy").read_text().replace("A toy", "A top"))
     book.printed.mkdir()
     (book.printed / "postgres-rerun.epub").write_text("")
-    changed = ["chapter toy changed", "page index.md changed", "postgres-rerun.epub is new"]
+    by_which_pages_are_made.write_text("ROWS = 5\n")
+    changed = ["chapter toy changed", "library notebook.py changed", "page index.md changed"]
+    changed += ["postgres-rerun.epub is new"]
     assert sorted(book.site_reasons()) == changed
     (book.site / "index.html").unlink()
     assert book.site_reasons() == ["never built"]

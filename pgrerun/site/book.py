@@ -606,6 +606,9 @@ class Book:
                 [
                     *extensions,
                     "from pgrerun.site import book, contents, gates",
+                    # what makes a page of a record, with the chapters' charts and sentences
+                    "import pgrerun.notebook",
+                    *(f"import {name}" for chapter in self.chapters() for name in modules(chapter)),
                 ],
             )
             | {
