@@ -89,15 +89,6 @@ FROM steady m JOIN computed c USING (variant, vacuumed, updates)
 QUALIFY m.updates = max(m.updates) OVER (PARTITION BY variant, vacuumed)
 ORDER BY m.variant, m.vacuumed;
 
--- name: queue
-FROM (PIVOT (
-    SELECT variant || CASE WHEN transaction_left_open THEN ', a transaction left open' ELSE '' END
-               AS variant,
-           moment, jobs || ' + ' || jobs_pkey AS pages
-    FROM queue
-) ON moment IN ('halfway', 'at the end', 'after CLUSTER') USING max(pages) GROUP BY variant)
-ORDER BY variant;
-
 -- name: queue_then
 FROM (PIVOT (
     SELECT server || CASE WHEN transaction_left_open THEN ', a transaction left open' ELSE '' END
