@@ -1,5 +1,6 @@
 """An idle server: how often its processes wake up, while the chapter runs on other servers."""
 
+import contextlib
 import itertools
 import threading
 import time
@@ -62,10 +63,10 @@ _watched: WeakKeyDictionary[Testbed, dict[str, Watch]] = WeakKeyDictionary()
 
 def watch(bed: Testbed) -> dict[str, Watch]:
     """Start idle servers and watch them: today's, and the talk's where they are registered."""
-    there = builds.registered()
-    able = [name for name in RELEASES if name in there and not builds.obstacle(there[name])]
-    found = {name: fetched.chosen(name) for name in able}
-    servers = {TODAY: bed.programs} | found
+    talks: list[str] = []
+    with contextlib.suppress(CannotMeasure):  # without either today's is watched alone
+        talks = builds.complete([[name] for name in RELEASES], fetched.build)
+    servers = {TODAY: bed.programs} | {name: fetched.build(name) for name in talks}
     return {name: Watch(bed, bed.release(one, autovacuum="on")) for name, one in servers.items()}
 
 
