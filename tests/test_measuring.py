@@ -270,6 +270,7 @@ server                 lock          instrument    waits  spins  taken
 the server under test  all together  views         9      0      0
 9.2-lwlock-stats       all together  views         {0}    -      -
 9.2-lwlock-stats       lock 7        LWLOCK_STATS  {1}    -      -
+9.2-lwlock-stats       lock 8        LWLOCK_STATS  {2}    -      -
 """
 
 # Throughput with the log by 1000 without, and the share of it that is on the disk in time.
@@ -282,7 +283,8 @@ all (-l)  {0}         {1}      5000
 PROFILERS = """
 profiler                      time  milliseconds
 no profiler                   1.0   {0}
-perf -g at its own frequency  1.01  {0}
+perf -g at 1,000 Hz           1.01  {0}
+perf -g at its own frequency  1.1   {0}
 gprof                         2.0   {0}
 """
 
@@ -323,9 +325,10 @@ def profiles(tps, in_common, lock_sleeps, **given):
         ("haas-073", {"logs": timed(LOGS, 1000.0, 0.9)}, "no effect"),
         ("haas-073", {"logs": timed(LOGS, 900.0, 0.1)}, UNTESTED),
         # views of 2012 hide a wait only where somebody waits
-        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 42)}, "holds"),
-        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 9, 42)}, "not so"),
-        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 0)}, "inconclusive"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 2, 42)}, "holds"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 42, 2)}, "not so"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 9, 2, 42)}, "not so"),
+        ("haas-074", {"lightweight_locks": counted(LIGHTWEIGHT_LOCKS, 0, 0, 0)}, "inconclusive"),
         ("haas-075", {"profilers_of_2012": timed(PROFILERS, 5000)}, "holds"),
         ("haas-075", {"profilers_of_2012": timed(PROFILERS, 50)}, UNTESTED),
         ("haas-076", profiles(500, 0.79, 0.4), "holds"),

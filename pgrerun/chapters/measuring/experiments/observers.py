@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pgrerun.chapters.measuring import loads
@@ -23,7 +23,7 @@ NO_LOG, FULL_LOG = "none", "all (-l)"
 LOGS = {NO_LOG: [], FULL_LOG: ["-l"]}
 PER_PROCESSOR = 4  # clients, so that none is idle while messages travel
 MOST = 64  # clients; a server as it comes has room for them
-EVERY = 1.0  # seconds after which what there is of a log is written to the disk
+EVERY = 0.5  # seconds after which what there is of a log is written to the disk
 COUNTED = (200, 1200)  # transactions of a shorter run and of a longer one
 _TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
@@ -41,14 +41,14 @@ def logs(bed: Testbed) -> Iterator[Row]:
     The kernel keeps what is written to a file in memory for half a minute, so that of a short run's
     log nothing goes to the disk before the run is over, and of the talk's runs of minutes nearly
     all. Here the log is written to the disk as it grows: `written` is the share of it that is there
-    before the run is over. A run is two observations long.
+    before the run is over. Three times the pairs of others, as a run's throughput varies by more.
     """
     given, processors = bed.parameters, len(os.sched_getaffinity(0))
     clients = max(given.clients, min(MOST, PER_PROCESSOR * processors))
     variables = loads.bank(bed.server, given.clients).variables
     options = {"variables": variables, "jobs": min(clients, processors)}
     lookups = loads.Load(bed.server, "", loads.READ, clients, options)
-    many = lookups.lasting(2 * given.milliseconds, given.seed)
+    many = lookups.lasting(given.milliseconds, given.seed)
 
     def measure(block: Block, logged: str) -> dict[str, float]:
         return logged_lookups(lookups, many, LOGS[logged], block)
@@ -56,8 +56,10 @@ def logs(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         {"logged": [*LOGS]},
+        pairs=3 * int(given.pairs),
         warmup=0,
         positive=["throughput"],
+        fixed=True,
         milliseconds=given.milliseconds,
     )
 
@@ -146,12 +148,13 @@ def _executed(bed: Testbed, transactions: int, options: Sequence[str]) -> tuple[
 
 
 UNWATCHED, TIMED = "no profiler", "EXPLAIN ANALYZE"
-PERF, GPROF = "perf -g at its own frequency", "gprof"
+PERF, PERF_OF_2012, GPROF = "perf -g at its own frequency", "perf -g at 1,000 Hz", "gprof"
+SAMPLED = ("-e", "cpu-clock", "-g")
 # How a scan is watched: what perf is told, if it watches.
 PROFILERS: dict[str, tuple[str, ...]] = {
     UNWATCHED: (),
-    PERF: ("-e", "cpu-clock", "-g"),
-    "perf -g at 99 Hz": ("-e", "cpu-clock", "-g", "-F", "99"),
+    PERF: SAMPLED,
+    "perf -g at 99 Hz": (*SAMPLED, "-F", "99"),
     TIMED: (),
 }
 
@@ -172,7 +175,7 @@ def profilers(bed: Testbed) -> Iterator[Row]:
         )
     scan = loads.scan(server)
     many = scan.lasting(given.milliseconds, given.seed)
-    with watchers(server) as watching:
+    with watchers(server, PROFILERS) as watching:
 
         def measure(block: Block, profiler: str) -> dict[str, float]:
             return profiled(scan, many, profiler, watching[profiler], block)
@@ -191,8 +194,8 @@ Watcher = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
-def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
-    """For each of `PROFILERS` what watches while a block runs.
+def watchers(server: Server, told: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, Watcher]]:
+    """For each profiler what watches while a block runs, by what perf is `told`, if it watches.
 
     perf is attached to the postmaster, so that it follows the backends started in it.
     """
@@ -200,10 +203,10 @@ def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
     found: dict[str, Watcher] = {}
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateDirectory(base_directory())).path
-        for number, (name, told) in enumerate(PROFILERS.items()):
+        for number, (name, options) in enumerate(told.items()):
             found[name] = contextlib.nullcontext
-            if told:
-                attached = perf.attached(postmaster, folder / str(number), *told)
+            if options:
+                attached = perf.attached(postmaster, folder / str(number), *options)
                 found[name] = stack.enter_context(attached)
         yield found
 
@@ -222,12 +225,14 @@ def profiled(
         return watched.times(transactions, block)
 
 
-BUILDS = {UNWATCHED: "9.2", PERF: "9.2", GPROF: "9.2-profiling"}  # of data/builds.csv
+# Until 2012, up to Linux 3.4, perf's own frequency was a quarter of today's.
+OF_2012 = {PERF: SAMPLED, PERF_OF_2012: (*SAMPLED, "-F", "1000")}
+BUILDS = dict.fromkeys((UNWATCHED, *OF_2012), "9.2") | {GPROF: "9.2-profiling"}  # of builds.csv
 
 
 @experiment(units=loads.TIME, needs=["restart", "processes"])
 def profilers_of_2012(bed: Testbed) -> Iterator[Row]:
-    """The scan on PostgreSQL 9.2: as it is, under perf, and compiled for gprof.
+    """The scan on PostgreSQL 9.2: as it is, under perf at two rates, and compiled for gprof.
 
     CannotMeasure unless both builds are registered.
     """
@@ -236,7 +241,7 @@ def profilers_of_2012(bed: Testbed) -> Iterator[Row]:
     scans = {name: loads.scan(bed.release(one)) for name, one in programs.items()}
     # each its own number: compiled for gprof, a scan takes several times as long
     many = {name: one.lasting(given.milliseconds, given.seed) for name, one in scans.items()}
-    with watchers(scans[BUILDS[PERF]].server) as watching:
+    with watchers(scans[BUILDS[PERF]].server, OF_2012) as watching:
 
         def measure(block: Block, profiler: str, build: str) -> dict[str, float]:
             with watching.get(profiler, contextlib.nullcontext)():

@@ -1,5 +1,6 @@
 -- Both faults, compiled into Postgres95 one by one and together. What keeps the loop out is what it costs
--- more than the cheapest other join; a fault has a part in the choice where it takes most of that away.
+-- more than the cheapest other join; a fault has a part in the choice where it takes most of that away,
+-- and where mending it alone would have changed something: both were there in 1990.
 WITH taken AS (
     SELECT max(method) FILTER (fault = 'mended') AS neither,
            max(method) FILTER (fault = 'constant selectivity') AS by_selectivity,
@@ -13,7 +14,8 @@ WITH taken AS (
 ), kept_out AS (
     SELECT max(excess) FILTER (fault = 'mended') AS mended,
            max(excess) FILTER (fault = 'constant selectivity') AS selectivity,
-           max(excess) FILTER (fault = 'no size set') AS size
+           max(excess) FILTER (fault = 'no size set') AS size,
+           max(excess) FILTER (fault = 'both') AS both_faults
     FROM costs
 ), elsewhere AS (
     SELECT count(DISTINCT method) AS methods
@@ -29,7 +31,13 @@ SELECT 'the constant selectivity takes away most of what keeps the loop out', me
        true
 FROM kept_out
 UNION ALL
+SELECT 'beside the other fault, too, the constant selectivity brings the loop nearer', both_faults < size, true
+FROM kept_out
+UNION ALL
 SELECT 'the expected size takes away most of it', mended > 0 AND size < mended / 2, true
+FROM kept_out
+UNION ALL
+SELECT 'beside the other fault, too, the expected size brings it nearer', both_faults < selectivity, true
 FROM kept_out
 UNION ALL
 SELECT 'the constant selectivity turns the choice by itself', by_selectivity <> neither, false
