@@ -419,12 +419,15 @@ def test_planted_worlds_get_the_right_word(subject, planted, effect, right):
     ("found", "floor", "word"),
     [
         (interval(1.2, 1.3), 1.1, Verdict.WEAKER),
-        (interval(1.06, 1.12), 1.1, Verdict.INCONCLUSIVE),
+        (interval(1.06, 1.12), 1.1, Verdict.NOT_REPRODUCED),  # 1.5 would have been seen
+        (interval(1.06, 1.12), 1.6, Verdict.INCONCLUSIVE),
         (interval(1.06, 1.12), 1.04, Verdict.WEAKER),  # noise within the margin hides nothing
-        (interval(0.88, 0.94), 1.1, Verdict.INCONCLUSIVE),
-        (interval(0.98, 1.02), 1.1, Verdict.INCONCLUSIVE),
+        (interval(0.88, 0.94), 1.1, Verdict.NOT_REPRODUCED),
+        (interval(0.88, 0.94), 1.6, Verdict.INCONCLUSIVE),
+        (interval(0.98, 1.02), 1.1, Verdict.NOT_REPRODUCED),
+        (interval(0.98, 1.02), 1.6, Verdict.INCONCLUSIVE),
         (interval(0.98, 1.02), 1.04, Verdict.NO_EFFECT),
-        (interval(0.95, 1.15), 1.1, Verdict.NOT_REPRODUCED),  # 1.5 would have been seen
+        (interval(0.95, 1.15), 1.1, Verdict.NOT_REPRODUCED),
         (interval(0.95, 1.15), 1.6, Verdict.INCONCLUSIVE),
         (statistics.exact(1.06), 1.1, Verdict.WEAKER),
     ],
@@ -434,7 +437,8 @@ def test_an_effect_within_the_noise_gets_no_word(found, floor, word, known):
     timed = known(claim(Predicate.RATIO, 1.5, basis=Basis.TIMED))
     judged = verdicts.judge(timed, found, noise=noise)
     assert judged.verdict is word
-    assert ("A/A comparison" in judged.reason) == (word is Verdict.INCONCLUSIVE)
+    hidden = word in (Verdict.INCONCLUSIVE, Verdict.NOT_REPRODUCED)
+    assert ("A/A comparison" in judged.reason) == hidden
     counted = verdicts.judge(claim(Predicate.RATIO, 1.5, basis=Basis.COUNTED), found, noise=noise)
     assert counted.verdict is verdicts.judge(timed, found).verdict
     assert Judgement.from_dict(json.loads(json.dumps(judged.as_dict()))) == judged

@@ -37,10 +37,10 @@ where all of them hold or are stronger, partly where some of them reach at least
 direction, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
-nor does an effect that is smaller than what the run's A/A comparison shows. What is timed is
-inconclusive at profile ci, whatever its interval: that profile is for counts. A claim whose
-experiment can't run here, or whose regime isn't reached, is not tested here; so is one that is only
-an opinion.
+nor does an effect that is smaller than what the run's A/A comparison shows, but for a printed one
+that is larger than that and excluded: it is not reproduced. What is timed is inconclusive at
+profile ci, whatever its interval: that profile is for counts. A claim whose experiment can't run
+here, or whose regime isn't reached, is not tested here; so is one that is only an opinion.
 """
 
 import hashlib
@@ -510,12 +510,14 @@ def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None)
     # a floor within the margin hides only what is of no interest anyway
     if noise.floor <= 1 + claim.margin or not noise.hides(found.estimate):
         return word, reason
-    if word is Verdict.NOT_REPRODUCED and size and not any(map(noise.hides, size)):
-        return word, reason  # the printed effect would have been seen
-    return Verdict.INCONCLUSIVE, (
+    hidden = (
         "the effect is smaller than what the same work differs by in this run's A/A comparison (up"
         f" to {noise.reach})"
     )
+    less = (Verdict.NO_EFFECT, Verdict.REVERSED, Verdict.WEAKER, Verdict.NOT_REPRODUCED)
+    if word in less and size and not any(map(noise.hides, size)):
+        return Verdict.NOT_REPRODUCED, f"{hidden}; the printed one, which is larger, isn't there"
+    return Verdict.INCONCLUSIVE, hidden
 
 
 def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdict, Evidence, str]:
