@@ -1,6 +1,8 @@
 -- What the rows can't decide between: who saves registers for a call (the VAX's call and return do
 -- it, so that it belongs to the routine that is called, or to none), and whether a share of a PDP-11's
 -- instructions is that of a VAX's time, or calls times the printed milliseconds of a call are.
+-- Those leave the kernel out, which the printed seconds don't: so they are held against FS-INGRES's, which
+-- ask it for less and are nearer to what the calls are a part of.
 -- Query h is taken from hash: on isam its calls would take several times its printed time.
 WITH command AS (
     SELECT query || '_' || tuples AS key, sum(instructions) AS total,
@@ -19,9 +21,9 @@ WITH command AS (
 ), weighed AS (
     SELECT sum(seconds * own / total) / sum(seconds) AS counted,
            sum(seconds * (own + calls * saving) / total) / sum(seconds) AS saved,
-           sum(called) / sum(seconds) AS timed,
+           sum(called) / sum(fs) AS timed,
            sum(own) / sum(total) AS plain
-    FROM (SELECT *, ingres AS seconds FROM command JOIN printed.four_tactics_compiled_cpu USING (key))
+    FROM (SELECT *, ingres AS seconds FROM command JOIN printed.four_tactics_files_cpu USING (key))
     HAVING count(*) > 0
 ), ends AS (
     SELECT *, least(counted, saved, timed) AS low, greatest(counted, saved, timed) AS high,

@@ -2,7 +2,7 @@ WITH counted AS (
     SELECT query, coalesce(sum(calls) FILTER (routine = 'log'), 0) AS calls,
            coalesce(sum(instructions) FILTER (routine = 'log'), 0) AS taken, sum(instructions) AS total
     FROM ingres_routines
-    WHERE length(query) = 1 AND tuples IN (0, 1, 210, 3360) AND organization <> 'hash'
+    WHERE length(query) = 1 AND tuples IN (0, 1, 210, 3360) AND fillfactor = 100 AND (organization = 'hash') = (query = 'h')
           AND processes = 'together' AND process = 'decomp70'
           AND EXISTS (SELECT 1 FROM ingres_routines WHERE query = 'h')
     GROUP BY query

@@ -4,7 +4,7 @@ WITH failing AS (
            sum(CASE part WHEN 'taken' THEN taken_branches ELSE failed_branches END) / sum(calls) / max(branches) AS share
     FROM ingres_routines, (VALUES ('not taken'), ('taken')) AS reading(part)
     WHERE routine IN ('getsymbol', 'interpret') AND length(query) = 1 AND tuples IN (0, 1, 210, 3360)
-          AND organization <> 'hash' AND processes = 'together' AND process = 'decomp70'
+          AND fillfactor = 100 AND (organization = 'hash') = (query = 'h') AND processes = 'together' AND process = 'decomp70'
     GROUP BY part, routine
 ), saved AS (
     SELECT part, percent / 100 AS part_of_all, share * branches * step.value / 1e6 / call_ms AS part_of_call

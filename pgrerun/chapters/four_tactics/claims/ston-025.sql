@@ -1,0 +1,23 @@
+-- At the least the library's read, which makes the call; at the most all of get_page as well, which looks
+-- a page up in INGRES's own buffers, and tells the kernel where it is and reads it only if it isn't there.
+WITH command AS (
+    SELECT query || '_' || tuples AS key, sum(instructions) AS total,
+           coalesce(sum(instructions) FILTER (routine = 'read'), 0) AS alone,
+           coalesce(sum(instructions) FILTER (routine IN ('read', 'lseek', 'get_page')), 0) AS looking
+    FROM ingres_routines
+    WHERE length(query) = 1 AND tuples IN (0, 1, 210, 3360) AND fillfactor = 100
+          AND (organization = 'hash') = (query = 'h')
+          AND processes = 'together' AND process = 'decomp70'
+          AND EXISTS (SELECT 1 FROM ingres_routines WHERE query = 'h')
+    GROUP BY query, tuples
+), ends AS (
+    SELECT sum(ingres * alone / total) / sum(ingres) AS low,
+           sum(ingres * looking / total) / sum(ingres) AS high,
+           (SELECT percent / 100 FROM printed.four_tactics_profile WHERE key = 'READ') AS "then"
+    FROM command JOIN printed.four_tactics_compiled_cpu USING (key)
+    HAVING count(*) > 0
+)
+SELECT 'the library''s read alone' AS part, low AS value FROM ends
+UNION ALL SELECT 'with every look-up in INGRES''s own buffers', high FROM ends
+-- ends on either side of what is printed don't say that it is different
+UNION ALL SELECT 'between them, as printed', "then" FROM ends WHERE low < "then" AND "then" < high
