@@ -250,7 +250,7 @@ def test_a_build_that_is_missing_or_cannot_be_started_leaves_out_its_variant_alo
     monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None, empty.name: empty})
     monkeypatch.setattr(builds, "LEFT", {})
     monkeypatch.setattr(postgres95, "load", lambda backend: None)
-    monkeypatch.setattr(postgres95, "profiled", lambda *_: found)
+    monkeypatch.setattr(postgres95, "profiled", lambda *_, **__: found)
     real, stand_in = postgres95.Backend.of, SimpleNamespace(copied=lambda: nullcontext())
     with monkeypatch.context() as patch:
         started = lambda name, *more: nullcontext(stand_in) if name == "postgres95" else real(name)
@@ -261,6 +261,30 @@ def test_a_build_that_is_missing_or_cannot_be_started_leaves_out_its_variant_alo
     monkeypatch.setattr(builds, "registered", dict)
     with pytest.raises(CannotMeasure, match="postgres95"):
         list(postgres95.postgres95_profile(bed))
+
+
+def test_what_malloc_and_free_call_without_a_name_is_theirs_and_no_call_of_them():
+    counted_by_caller = {
+        "malloc'palloc": (40, 4),
+        "malloc'2'strdup": (10, 1),
+        "(without a name)'malloc": (25, 5),
+        "(without a name)'2'free": (7, 1),
+        "(without a name)'0x0001a2b0": (9, 3),
+        "(without a name)'ExecScan": (8, 2),
+        "(without a name)": (1, 1),
+        "ExecScan'malloc": (5, 1),
+    }
+    found = pd.DataFrame(
+        {"function": name, "file": "", "object": "libc.so.6", "exclusive": cost, "calls": calls}
+        for name, (cost, calls) in counted_by_caller.items()
+    )
+    routines = postgres95.by_routine(found).set_index("function")
+    assert {name: (*row,) for name, row in routines[["exclusive", "calls"]].T.items()} == {
+        "malloc": (75, 5),
+        "free": (7, 0),
+        "(without a name)": (18, 6),
+        "ExecScan": (5, 1),
+    }
 
 
 def test_a_claim_whose_build_is_missing_names_it():
