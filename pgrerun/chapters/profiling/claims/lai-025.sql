@@ -1,6 +1,6 @@
 -- A fact for each figure, of the build that has the checks and calls which its profile had; the first
--- fetches every attribute. What has no name is many routines of the C library, malloc's own body among
--- them, and takes no place in a list; the function manager's routines take one, as in lai-024.
+-- fetches every attribute. What has no name is many routines of the C library, without those that
+-- malloc calls, and takes no place in a list; the function manager's routines take one, as in lai-024.
 -- A figure without its build leaves no row, and so sets the claim aside.
 WITH states AS (
     SELECT figure, label, variant,

@@ -15,6 +15,7 @@ optimization, which somebody compiled:
 - no stored addresses: as assertions, but a function is looked up whenever it is called
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,7 @@ VARIANTS = {
 }
 POOL = "-B 16"  # pages, as in the report (3.2.2)
 FETCHING = ("fastgetattr", "heap_getattr")
+NAMELESS = "(without a name)"
 _TEXT = "x" * 88
 
 
@@ -79,16 +81,35 @@ def work(workload: str, count: int) -> tuple[list[str], list[str]]:
     return [*scans, *queries.UNDO], scans
 
 
-def profiled(backend: Backend, workload: str, count: int, callers: int = 0) -> pd.DataFrame:
-    """A set's instructions and calls by routine: function, file, object, exclusive, calls.
+def profiled(backend: Backend, workload: str, count: int, callers: int) -> pd.DataFrame:
+    """A set's instructions and calls by routine and its callers, of which so many are told.
 
+    Columns: function ("routine'caller"), file, object, exclusive, calls.
     The set runs once before it is counted; of the transactions three others.
     """
     first, counted = work(workload, count)
     found = backend.instructions([*first, *counted], callers)
     found = found[found["statement"] >= len(first)].fillna({"file": ""})
     nameless = re.compile("^0x[0-9a-f]+")  # the C library names few of its own routines
-    found["function"] = found["function"].str.replace(nameless, "(without a name)", regex=True)
+    found["function"] = found["function"].str.replace(nameless, NAMELESS, regex=True)
+    return _added(found)
+
+
+def by_routine(found: pd.DataFrame) -> pd.DataFrame:
+    """What `profiled` tells by one caller, by routine: the same columns.
+
+    A routine without a name that malloc or free calls is a part of it, and no call of it.
+    """
+    own: list[tuple[str, int]] = []
+    for function, calls in zip(found["function"], found["calls"], strict=True):
+        name, *callers = (part for part in function.split("'") if not part.isdigit())
+        part_of = name == NAMELESS and callers and callers[0] in ("malloc", "free")
+        own.append((callers[0], 0) if part_of else (name, calls))
+    names, calls_of = [name for name, _ in own], [calls for _, calls in own]
+    return _added(found.assign(function=names, calls=calls_of))
+
+
+def _added(found: pd.DataFrame) -> pd.DataFrame:
     by = ["function", "file", "object"]
     return found.groupby(by, as_index=False)[["exclusive", "calls"]].sum()
 
@@ -98,15 +119,24 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
     """Instructions and calls of each routine of Postgres95, by variant and query set.
 
     Of Figure 2.1's commands once, and of so many of Figure 2.3's transactions.
+    malloc and free with their nameless parts (`by_routine`).
     A variant whose build is missing or can't be started is left out. CannotMeasure without any.
     """
-    there = builds.complete([[name] for name in VARIANTS.values()], _start)
-    for variant in (one for one in VARIANTS if VARIANTS[one] in there):
-        with Backend.of(VARIANTS[variant], POOL) as loaded:
+    with contextlib.ExitStack() as opened:
+        backends: dict[str, Backend] = {}
+
+        def start(name: str) -> None:
+            backends[name] = opened.enter_context(Backend.of(name, POOL))
+
+        builds.complete([[name] for name in VARIANTS.values()], start)
+        for variant, name in VARIANTS.items():
+            if not (loaded := backends.get(name)):
+                continue
             load(loaded)
             for query_set in queries.SETS:
                 with loaded.copied() as backend:
-                    found = profiled(backend, query_set, bed.parameters.transactions)
+                    many = bed.parameters.transactions
+                    found = by_routine(profiled(backend, query_set, many, callers=1))
                 for row in found[found["exclusive"] > 0].itertuples(index=False):
                     directory, subsystem = place(row.file, row.object)
                     yield {
@@ -120,12 +150,6 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
                         "instructions": row.exclusive,
                         "calls": row.calls,
                     }
-
-
-def _start(name: str) -> None:
-    """CannotMeasure unless a backend of the build starts."""
-    with Backend.of(name, POOL):
-        pass
 
 
 @experiment(units={"calls": "calls"})
