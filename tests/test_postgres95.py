@@ -129,6 +129,10 @@ def test_postgres95_forces_a_transaction_and_undoes_none() -> None:
     stable = rows[(rows["transaction"] == 3) & (rows["rung"] == tp1.STABLE)]
     assert stable[stable["kind"] == "status"]["writes"].sum() == 0
     states = {row["when"]: row for row in tp1.postgres95_crash(None)}
+    assert (
+        states["forced"]["balance"] == states["open"]["balance"] and states["forced"]["ahead"] == 7
+    )
+    assert states["stable"]["balance"] == states["before"]["balance"]
     assert states["before"]["versions"] == 1000 < states["open"]["versions"]
     assert states["before"]["balance"] == states["after"]["balance"] != states["open"]["balance"]
 

@@ -17,6 +17,11 @@ UNION ALL
 SELECT 'every query of it scans catalogs sequentially, several times', bool_and(scans > 1), true
 FROM queries HAVING count(*) > 0
 UNION ALL
+SELECT 'every query of it reads several catalogs', min(catalogs) > 1, false
+FROM (SELECT count(DISTINCT file) FILTER (kind = 'catalog' AND reads > 0) AS catalogs
+      FROM postgres95_unindexed WHERE scans IS NOT NULL GROUP BY command)
+HAVING count(*) > 0
+UNION ALL
 SELECT named || ' is read', named IN (SELECT file FROM read), false
 FROM (VALUES ('pg_attribute'), ('pg_operator'), ('pg_class')) AS report(named)
 WHERE EXISTS (FROM read)

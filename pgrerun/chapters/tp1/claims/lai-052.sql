@@ -1,4 +1,4 @@
--- A catalog of which more pages are read than it has is read again; sizes are those of a fresh database.
+-- A catalog of which more pages are read than it has is read again.
 WITH first_time AS (
     SELECT rung, file, sum(l.reads) AS reads, any_value(s.pages) AS pages
     FROM postgres95_ladder AS l JOIN postgres95_sizes AS s USING (file)

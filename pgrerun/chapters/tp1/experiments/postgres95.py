@@ -26,6 +26,7 @@ from pgrerun.chapters.tp1.variants import (
 from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend
 from pgrerun.lab.relations.debit_credit import DebitCredit
+from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
@@ -38,15 +39,18 @@ RUNGS = {
     STABLE: ("stable", POOL_ENLARGED, " -S"),
 }
 FIRST, LOOKED, APPENDED = "first stage", "random looks", "appended"
+OWN = "appended, a page each"
 # How a replacement finds its place to the build, pages of the pool, and what the backend is told.
 #
 # The first stage looks at three random pages and then appends a page of its own; random looks
 # append to the last page. All of them try the old version's page before. These two stand side by
-# side in forty-eight pages as well, with a flush at commit and with stable memory.
+# side in forty-eight pages as well, with a flush at commit and with stable memory. Once the report
+# had done away with looks, each appended version still had a page of its own.
 PLACED = {
     FIRST: ("postgres95-first-stage", POOL_1990, ""),
     LOOKED: ("postgres95-random-looks", POOL_ENLARGED, ""),
     APPENDED: (BUILD, POOL_ENLARGED, ""),
+    OWN: ("postgres95-own-pages", POOL_ENLARGED, ""),
     f"{FIRST}, {ENLARGED}": ("postgres95-first-stage", POOL_ENLARGED, ""),
     f"{FIRST}, {STABLE}": ("postgres95-first-stage", POOL_ENLARGED, " -S"),
     f"{LOOKED}, {STABLE}": ("postgres95-random-looks", POOL_ENLARGED, " -S"),
@@ -140,11 +144,13 @@ def postgres95_looks(bed: Testbed) -> Iterator[Row]:
     `growth` is that of the three relations whose tuples are replaced, `left_to_vacuum` versions in
     them that are no longer valid, as their files have them: with stable memory not all are written.
     `vacuumed` are sessions after one of the same length and a vacuum: until then packed pages have
-    no room that a look could find.
+    no room that a look could find. A rung whose build isn't registered has no rows.
     """
-    variants = [{"rung": rung, "vacuumed": False} for rung in PLACED]
-    variants += [{"rung": rung, "vacuumed": True} for rung in (LOOKED, APPENDED)]
-    yield from _sessions(bed, PLACED, tuple(PLACING), variants)
+    there = {BUILD, *builds.registered()}
+    placed = {rung: how for rung, how in PLACED.items() if how[0] in there}
+    variants = [{"rung": rung, "vacuumed": False} for rung in placed]
+    variants += [{"rung": rung, "vacuumed": True} for rung in (LOOKED, APPENDED) if rung in placed]
+    yield from _sessions(bed, placed, tuple(PLACING), variants)
 
 
 def _sessions(
@@ -217,15 +223,15 @@ def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:
 
 @experiment(units={"pages": "pages"})
 def postgres95_sizes(bed: Testbed) -> Iterator[Row]:
-    """Pages of the catalogs of a fresh database, and of the bank as the report has it.
+    """Pages of the catalogs and of the bank as the report has it, as transactions find them.
 
-    `indexed` is a catalog that has an index; another can only be scanned.
+    So after loading the bank and a vacuum. `indexed` is a catalog that has an index; another can
+    only be scanned.
     """
     with Backend.of(BUILD) as backend:
-        fresh = _pages_of(backend)
-        indexed = {row["relname"] for row in backend.run([_INDEXED])[0]}
         load_bank(backend, DebitCredit.report())
-        for file, number in (_pages_of(backend) | fresh).items():
+        indexed = {row["relname"] for row in backend.run([_INDEXED, backend.release.analyze])[0]}
+        for file, number in _pages_of(backend).items():
             yield {
                 "file": file,
                 "kind": kind(file),
@@ -248,29 +254,50 @@ def _pages_of(backend: Backend) -> dict[str, int]:
     }
 
 
-@experiment(units={"balance": "", "versions": "versions"})
+@experiment(units={"balance": "", "versions": "versions", "ahead": "files"})
 def postgres95_crash(bed: Testbed) -> Iterator[Row]:
-    """What is left of a transaction whose backend is killed before its end.
+    """What is left of a transaction whose backend is killed before its end, and after it.
 
-    `when` is before, open (as it was killed) or after the next backend has looked; `balance` the
-    sum of all balances, as that transaction or the backend without it sees them; `versions` those
-    that lie in the relation's file by then, and `bytes` a digest of it. A pool of sixteen pages and
-    a scan push the changed pages out.
+    `when` is before, open (as it was killed) or after the next backend has looked; forced or stable
+    is what the next one finds where it was killed after its end, with a flush at commit or with
+    stable memory. `balance` is the sum of all balances, as that transaction or a backend without it
+    sees them; `versions` those that lie in the relation's file by then, and `bytes` a digest of it.
+    A pool of sixteen pages and a scan push the changed pages of the open one out, the others' pool
+    holds all. `ahead` are relations and indices that a transaction of the bank has flushed when it
+    first writes its status.
     """
     change = "UPDATE account SET balance = account.balance + 10.0 WHERE account.aid = 7"
     look = "SELECT sum(account.balance) AS found FROM account"
     with Backend.of(BUILD, f"-B {POOL_1990}") as backend:
         load_bank(backend, _SMALL)
 
-        def row(when: str, balance: float) -> Row:
-            digest = hashlib.sha256(backend.file("account").read_bytes()).hexdigest()
-            versions = backend.versions("account")
+        def row(when: str, balance: float, own: Backend = backend) -> Row:
+            digest = hashlib.sha256(own.file("account").read_bytes()).hexdigest()
+            versions = own.versions("account")
             return {"when": when, "balance": balance, "versions": versions, "bytes": digest}
 
-        yield row("before", float(backend.run([look])[0][0]["found"]))
+        yield row("before", _balance(backend, look))
+        for when, told in {"forced": "", "stable": " -S"}.items():
+            with backend.copied(f"-B 1024{told}") as own:
+                own.killed(["BEGIN", change, "END"], "account", _SMALL.accounts)
+                found = row(when, _balance(own, look), own)
+                [work] = transactions(1, 1, _SMALL)
+                yield found | {"ahead": ahead(own.requests(work, seeks=False))}
         seen = backend.killed(["BEGIN", change, look], "account", _SMALL.accounts)
         yield row("open", sum(float(balance) for _, balance, _ in seen))
-        yield row("after", float(backend.run([look])[0][0]["found"]))
+        yield row("after", _balance(backend, look))
+
+
+def _balance(backend: Backend, look: str) -> float:
+    return float(backend.run([look])[0][0]["found"])
+
+
+def ahead(requests: pd.DataFrame) -> int:
+    """How many relations and indices are flushed for good before a status is first written."""
+    status = requests[(requests["file"] == "pg_log") & (requests["kind"] == "writes")]
+    flushes = requests[requests["kind"] == "flushes"].drop_duplicates("file", keep="last")
+    before = flushes[flushes.index < status.index.min()]
+    return int(before["file"].map(kind).isin(["relation", "index"]).sum())
 
 
 # The catalogs that a first transaction reads, and a field by which each is looked up.
