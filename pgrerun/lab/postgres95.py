@@ -161,12 +161,15 @@ class Backend(private.Closing):
         assert found
         return float(found[1])
 
-    def instructions(self, statements: Sequence[str], callers: int = 0) -> pd.DataFrame:
+    def instructions(
+        self, statements: Sequence[str], callers: int = 0, of: str = ""
+    ) -> pd.DataFrame:
         """Instructions that each statement executes, from its begin to its commit, by function.
 
         Columns as `callgrind.profile`. The first of a kind pays for filling catalog caches: list it
         twice and read the second. With `callers`, a function is told apart by so many of its
-        callers, as "function'caller". Where a compiler left the routine of a whole command no name
+        callers, as "function'caller"; with `of` only functions whose names fit it (* and ?), which
+        makes far smaller dumps. Where a compiler left the routine of a whole command no name
         of its own (9.1, 9.2), reading the line is counted with it. CannotMeasure without valgrind.
         """
         callgrind.require()
@@ -175,7 +178,8 @@ class Backend(private.Closing):
         first = 1
         if not self._tells(self.release.routines[-1]):  # a compiler made it a part of its caller
             options, first = ["--dump-before=ReadyForQuery"], 2
-        options += [f"--separate-callers={callers}"] if callers else ["--separate-recs=1"]
+        apart = f"--separate-callers{callers}={of}" if of else f"--separate-callers={callers}"
+        options.append(apart if callers else "--separate-recs=1")
         with private.passing(self.scratch, "callgrind") as stem:
             options.append(f"--callgrind-out-file={stem}")
             self._backend(statements, "valgrind", "--tool=callgrind", "--quiet", *options)

@@ -81,14 +81,17 @@ def work(workload: str, count: int) -> tuple[list[str], list[str]]:
     return [*scans, *queries.UNDO], scans
 
 
-def profiled(backend: Backend, workload: str, count: int, callers: int) -> pd.DataFrame:
+def profiled(
+    backend: Backend, workload: str, count: int, callers: int, of: str = ""
+) -> pd.DataFrame:
     """A set's instructions and calls by routine and its callers, of which so many are told.
 
+    `callers` and `of` as in `Backend.instructions`.
     Columns: function ("routine'caller"), file, object, exclusive, calls.
     The set runs once before it is counted; of the transactions three others.
     """
     first, counted = work(workload, count)
-    found = backend.instructions([*first, *counted], callers)
+    found = backend.instructions([*first, *counted], callers, of)
     found = found[found["statement"] >= len(first)].fillna({"file": ""})
     nameless = re.compile("^0x[0-9a-f]+")  # the C library names few of its own routines
     found["function"] = found["function"].str.replace(nameless, NAMELESS, regex=True)
@@ -96,7 +99,7 @@ def profiled(backend: Backend, workload: str, count: int, callers: int) -> pd.Da
 
 
 def by_routine(found: pd.DataFrame) -> pd.DataFrame:
-    """What `profiled` tells by one caller, by routine: the same columns.
+    """What `profiled` tells of routines without a name by one caller, by routine: the same columns.
 
     A routine without a name that malloc or free calls is a part of it, and no call of it.
     """
@@ -136,7 +139,7 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
             for query_set in queries.SETS:
                 with loaded.copied() as backend:
                     many = bed.parameters.transactions
-                    found = by_routine(profiled(backend, query_set, many, callers=1))
+                    found = by_routine(profiled(backend, query_set, many, callers=1, of="0x*"))
                 for row in found[found["exclusive"] > 0].itertuples(index=False):
                     directory, subsystem = place(row.file, row.object)
                     yield {
