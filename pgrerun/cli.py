@@ -6,6 +6,7 @@ option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 
 import errno
 import io
+import itertools
 import os
 import sys
 import tempfile
@@ -187,9 +188,12 @@ def run(
         typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book."),
     ] = None,
     only: Annotated[
-        str,
-        typer.Option(metavar="EXPERIMENT", help="One experiment, and what it goes on from."),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            metavar="EXPERIMENT",
+            help="One experiment, and what it goes on from; several by repeating it.",
+        ),
+    ] = None,
     name: Annotated[
         str, typer.Option(metavar="RUN", help="Name of the run record; the profile's unless given.")
     ] = "",
@@ -281,8 +285,8 @@ def _compares(ours: Any, published: Any) -> str:
     )
 
 
-def _run_only(book: Book, states: Sequence[State], only: str, name: str) -> None:
-    """Run one experiment and judge the claims that look at its rows.
+def _run_only(book: Book, states: Sequence[State], only: Sequence[str], name: str) -> None:
+    """Run these experiments and judge the claims that look at their rows.
 
     Its record has a name of its own, and the book stays as it is.
     """
@@ -292,12 +296,15 @@ def _run_only(book: Book, states: Sequence[State], only: str, name: str) -> None
     from pgrerun.notebook import Notebook
     from pgrerun.registry import claims_of
 
-    os.environ["PGRERUN_RUN"] = name or f"only-{only}".replace("_", "-")
+    os.environ["PGRERUN_RUN"] = name or "-".join(["only", *only]).replace("_", "-")
+    experiments = [one.rpartition(".")[2] for one in only]
     with book.alone():
         opened = Notebook(state.chapter, state.parameters)
         try:
-            _tell(repr(opened.run(only.rpartition(".")[2])))
-            for claim in claims_of(state.chapter, only.rpartition(".")[2]):
+            for experiment in experiments:
+                _tell(repr(opened.run(experiment)))
+            asked = (claims_of(state.chapter, experiment) for experiment in experiments)
+            for claim in dict.fromkeys(itertools.chain(*asked)):
                 _tell(repr(opened.verdicts(claim)))
             for claim in opened.evidence.unjudged():
                 opened.judge(claim)

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,15 @@ def test_run_hands_on_what_was_given_with_folders_as_seen_from_here(call, monkey
     given = seen["state"].parameters  # the notebook runs in another folder
     assert (given.pairs, given.programs) == (9, str(tmp_path / "pg"))
     assert (seen["out"], seen["name"]) == (tmp_path / "mine.ipynb", "mine")
+
+
+def test_experiments_run_one_after_the_other_by_repeating_the_option(call, records, monkeypatch):
+    monkeypatch.setenv("PGRERUN_RUN", "")  # which the command sets
+    monkeypatch.setattr(Book, "alone", nullcontext)  # other tests run chapters of this checkout
+    status, out, errors = call("run", "hot", "--only", "page_steps", "--only", "update_prunes")
+    assert status == 0 and "hot-018" in out, errors
+    folder = records / "only-page-steps-update-prunes" / "hot"
+    assert {"page_steps", "update_prunes"} <= {one.stem for one in folder.glob("*.parquet")}
 
 
 def test_claims_are_listed(call):
