@@ -196,7 +196,7 @@ def test_the_scoreboard_is_sorted_by_its_heads_and_by_a_link(browser, toy_site):
 
 
 def test_a_link_to_a_claim_opens_it_and_no_other(browser, toy_site):
-    claim = toy_chapter.RATIO.id
+    claim = toy_chapter.EFFECT.id
     with browser.page() as page:
         page.open(toy_site / "results" / "tp1.html", f"#{claim}").drawn()
         opened = "[...document.querySelectorAll('.verdict-line:has(> details[open])')]"

@@ -185,18 +185,18 @@ def chapter() -> nbformat.NotebookNode:
 
 
 TP1 = [claim for claim in claims.ledger().values() if claim.chapter == "tp1" and claim.scored]
-RATIO = next(c for c in TP1 if c.predicate is Predicate.RATIO and (c.printed or 0) > 1)
-SET_ASIDE = next(claim for claim in TP1 if claim is not RATIO)
+EFFECT = next(c for c in TP1 if c.predicate in claims.WITH_MARGIN and not set(c.sizes) - {""})
+SET_ASIDE = next(claim for claim in TP1 if claim is not EFFECT)
 
 
 def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
     facts = next(c for c in TP1 if c.predicate is Predicate.FACTS and c is not SET_ASIDE)
     found = {"a committed change survives": True, "an open one <does>": False}
-    ratio = verdicts.judge(RATIO, statistics.Interval(1.4, 1.3, 1.6, 7))
-    reached = {name: statistics.exact(0.9) for name in RATIO.regimes}
+    effect = verdicts.judge(EFFECT, statistics.Interval(1.4, 1.3, 1.6, 7))
+    reached = {name: statistics.exact(0.9) for name in EFFECT.regimes}
     return [
-        replace(ratio, regime=reached),
+        replace(effect, regime=reached),
         verdicts.judge(facts, found),
         verdicts.set_aside(SET_ASIDE, "two processors", "there is only one"),
     ]
