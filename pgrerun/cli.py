@@ -6,7 +6,6 @@ option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 
 import errno
 import io
-import itertools
 import os
 import sys
 import tempfile
@@ -303,8 +302,7 @@ def _run_only(book: Book, states: Sequence[State], only: Sequence[str], name: st
         try:
             for experiment in experiments:
                 _tell(repr(opened.run(experiment)))
-            asked = (claims_of(state.chapter, experiment) for experiment in experiments)
-            for claim in dict.fromkeys(itertools.chain(*asked)):
+            for claim in claims_of(state.chapter, experiments):
                 _tell(repr(opened.verdicts(claim)))
             for claim in opened.evidence.unjudged():
                 opened.judge(claim)

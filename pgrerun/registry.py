@@ -2,7 +2,7 @@
 place where the notebook judges it; made of the chapters' own declarations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +65,10 @@ def chain(claim: str) -> Chain:
     return next(one for one in chains(known[claim].chapter) if one.claim.id == claim)
 
 
-def claims_of(chapter: str, experiment: str) -> list[str]:
-    """The claims whose rules look at an experiment's rows."""
-    return [one.claim.id for one in chains(chapter) if experiment in one.experiments]
+def claims_of(chapter: str, experiments: Collection[str]) -> list[str]:
+    """The claims whose rules look at rows of one of these experiments."""
+    asked = set(experiments)
+    return [one.claim.id for one in chains(chapter) if asked.intersection(one.experiments)]
 
 
 def section_of(chapter: str, claim: str) -> str:
