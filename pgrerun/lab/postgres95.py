@@ -16,7 +16,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -392,6 +392,22 @@ class Backend(private.Closing):
             said = failed[0] if failed else done.stderr.strip()[-500:]
             raise ServerError(f"{self.release.name} failed ({Path(words[0]).name}): {said}")
         return done
+
+
+@contextmanager
+def started(names: Iterable[str], options: str = "-B 1024") -> Iterator[dict[str, Backend]]:
+    """A backend of each build, by its name; closed afterwards.
+
+    A build that is missing or can't be started is left out. CannotMeasure without any.
+    """
+    with ExitStack() as opened:
+        backends: dict[str, Backend] = {}
+
+        def start(name: str) -> None:
+            backends[name] = opened.enter_context(Backend.of(name, options))
+
+        builds.complete([[name] for name in names], start)
+        yield backends
 
 
 def in_all_releases(sql: str) -> str:

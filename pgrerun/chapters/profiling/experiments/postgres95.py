@@ -15,7 +15,6 @@ optimization, which somebody compiled:
 - no stored addresses: as assertions, but a function is looked up whenever it is called
 """
 
-import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +22,8 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.lab.postgres95 import Backend, in_all_releases
+from pgrerun.lab.postgres95 import Backend, in_all_releases, started
 from pgrerun.lab.relations import DebitCredit, Wisconsin
-from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 # Variant to the name of its build.
@@ -125,13 +123,7 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
     malloc and free with their nameless parts (`by_routine`).
     A variant whose build is missing or can't be started is left out. CannotMeasure without any.
     """
-    with contextlib.ExitStack() as opened:
-        backends: dict[str, Backend] = {}
-
-        def start(name: str) -> None:
-            backends[name] = opened.enter_context(Backend.of(name, POOL))
-
-        builds.complete([[name] for name in VARIANTS.values()], start)
+    with started(VARIANTS.values(), POOL) as backends:
         for variant, name in VARIANTS.items():
             if not (loaded := backends.get(name)):
                 continue
