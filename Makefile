@@ -50,7 +50,8 @@ quick: venv
 # - each chapter runs under nbval and nowhere else (but see tests/site/checkouts.py and
 #   tests/test_old_releases.py). Only what was counted or observed is compared there, so that two
 #   chapters run at once; no time that they take is judged by anybody. Their records are kept from
-#   the reader's own. The book that was built here is neither needed nor touched.
+#   the reader's own, and what the account has registered or fetched is hidden from them, so that
+#   all compare the same facts. The book that was built here is neither needed nor touched.
 # - `make long`, each month in .github/workflows/rerun.yml: the real chapters as an ePub and a PDF,
 #   all of them on all old releases and on somebody's server, and processes killed at random.
 test: venv
@@ -58,7 +59,7 @@ test: venv
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 -m "not long" --ignore tests/long tests
-	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval -n 2 --dist loadfile notebooks
+	XDG_CACHE_HOME="$(CURDIR)/_build/cache" PGRERUN_INGRES= PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval -n 2 --dist loadfile notebooks
 
 long: venv releases kills
 	.venv/bin/python -m pytest -m long tests/site

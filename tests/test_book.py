@@ -646,6 +646,26 @@ def test_only_facts_are_committed(book):
     assert book.notebook("toy").read_bytes() == first and b"papermill" not in first
 
 
+def test_facts_are_of_what_everybody_has(book, tmp_path, monkeypatch):
+    """With Postgres95 registered, a page told more than was committed."""
+    cache = tmp_path / "caches"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("PGRERUN_INGRES", str(cache))
+    registry = cache / "pgrerun" / "builds.json"
+    registry.parent.mkdir(parents=True)
+    registry.write_text("[]")  # can't be read, as anybody would tell who reads it
+    source = notebook(
+        "import os; from pgrerun.lab.server import builds",
+        "builds.registered(), os.environ['PGRERUN_INGRES']",
+        tags=["fact"],
+    )
+    nbformat.write(source, book.notebook("toy"))
+    book.refresh("toy")
+    kept = nbformat.read(book.notebook("toy"), as_version=4)
+    assert kept.cells[3].outputs[0].data["text/plain"] == "({}, '')"
+    assert os.environ["XDG_CACHE_HOME"] == os.environ["PGRERUN_INGRES"] == str(cache)
+
+
 def test_nbval_holds_the_committed_facts(tmp_path):
     """A committed notebook passes, and fails once a fact is wrong: the guard is not empty."""
     executed = notebook("7 * 6", tags=["fact"])

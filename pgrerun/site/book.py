@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from pgrerun.errors import BookError, ParameterError, RerunError
+from pgrerun.lab import university_ingres
 from pgrerun.lab.server import passwords
 from pgrerun.lab.server.private import PrivateDirectory, base_directory, sweep
 from pgrerun.parameters import (
@@ -250,13 +251,14 @@ class Book:
         """Run the committed notebook as it is and write its facts back into it.
 
         Only outputs of cells tagged `fact` are kept: nbval compares those. Charts and
-        timings would differ on every machine.
+        timings would differ on every machine. It runs without what this account has registered or
+        fetched, which `make test` hides as well: lai-068 tells more where there is a Postgres95.
         """
         from pgrerun.site.execution import execute
 
         source = self.notebook(chapter)
         running = self.build / "running" / f"{chapter}.ipynb"
-        with self.alone() as scratch:
+        with self.alone() as scratch, _without_builds(self.build / "cache"):
             try:
                 execute(source, running, {}, title=chapter, scratch=scratch)
                 # papermill adds to the notebook's metadata; the committed one keeps its own.
@@ -754,6 +756,22 @@ def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def _is_injected(cell: nbformat.NotebookNode) -> bool:
     return _INJECTED in cell.metadata.get("tags", [])
+
+
+@contextmanager
+def _without_builds(cache: Path) -> Iterator[None]:
+    """Let what is started in the block see an empty cache, and no University INGRES."""
+    hidden = {"XDG_CACHE_HOME": str(cache.absolute()), university_ingres.VARIABLE: ""}
+    before = {name: os.environ.get(name) for name in hidden}
+    os.environ.update(hidden)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
