@@ -223,7 +223,13 @@ def updated_rows(fetched, gain):
 
 @pytest.mark.parametrize(
     ("far", "near", "updated", "expected"),
-    [(100, 4, 0.97, "holds"), (4, 100, 0.97, "partly"), (100, 4, 2.0, "partly")],
+    [
+        (100, 4, 0.97, "holds"),
+        (4, 100, 0.97, "partly"),
+        (100, 4, 2.0, "partly"),
+        (1.0, 0.5, 0.97, "partly"),  # a smaller loss than in memory is no gain
+        (1.0, 1.0, 2.0, "not so"),
+    ],
 )
 def test_it_suits_what_waits_for_reads_and_is_hardly_updated(far, near, updated, expected):
     found = blocks(

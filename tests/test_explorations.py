@@ -71,9 +71,11 @@ def pools(**slowdowns):
     [
         ((1.03, 1.09, 1.0), "holds", "holds"),
         ((1.09, 1.05, 1.0), "partly", "holds"),
-        ((1.0, 1.0, 1.0), "not so", "not so"),
-        ((1.0, 1.02, 1.0), "holds", "not so"),
         ((1.03, 1.09, 1.2), "partly", "partly"),
+        ((1.03, 1.3, 1.2), "holds", "partly"),
+        # where there is nothing to avoid, whether it is avoided can't be asked
+        ((1.0, 1.0, 1.0), "not so", "not tested here"),
+        ((1.0, 1.02, 1.0), "holds", "not tested here"),
     ],
 )
 def test_a_peak_and_its_absence_are_judged_by_the_times_in_each_pool(slowdowns, peak, none_above):
@@ -84,30 +86,77 @@ def test_a_peak_and_its_absence_are_judged_by_the_times_in_each_pool(slowdowns, 
     assert word("expl-009", "explorations", reads_in_pools=found) == none_above
 
 
-def test_small_relations_set_every_claim_of_the_slow_down_aside():
-    found = [row | {"tuples": 20_000} for row in pools(below=2.0, slides=2, equal=2.0, twice=1.0)]
-    for claim in ("expl-002", "expl-003", "expl-004", "expl-009"):
-        assert word(claim, "explorations", reads_in_pools=found) == "not tested here"
+def test_where_no_slow_down_is_to_be_avoided_what_a_read_takes_stands_beside():
+    given = {"below": 1.0, "slides": 1.0, "equal": 1.0, "twice": 1.0, "above": 1.0}
+    found = judged("expl-009", "explorations", reads_in_pools=pools(**given))
+    assert found.verdict == "not tested here" and "holds" in [
+        str(one.verdict) for one in found.beside.values()
+    ]
+
+
+def small_pool(slower, differ=(1.0,), blocks=40):
+    """Rows of `reads_in_a_small_pool`; the second read after a read takes turns in differing."""
+    return [
+        {"pool": 0.54, "before": before, "tuples": 1_000_000}
+        | {"time": time, "block": block, "comparison": 0}
+        for block in range(blocks)
+        for before, time in (
+            (CLEAN, 200.0),
+            (AGAIN, 200.0 * differ[block % len(differ)]),
+            (DIRTY, 200.0 * slower),
+        )
+    ]
 
 
 @pytest.mark.parametrize(
-    ("usual", "off", "expected"),
+    ("slower", "differ", "expected"),
     [
-        ([(32, 0), (32, 1)], [(32, 0), (30, 2)], "holds"),
-        ([(32, 0), (32, 1)], [(32, 32), (32, 32)], "partly"),  # the background writer's merit
-        ([(32, 32), (32, 32)], [(32, 32), (32, 32)], "not so"),
-        ([(0, 0), (0, 0)], [(0, 0), (0, 0)], "not so"),  # nothing to spare
-        ([(32, 0), (32, 32)], [(32, 0), (32, 0)], "inconclusive"),
+        (1.035, (1.0,), "holds"),
+        (1.0, (1.0,), "no effect"),
+        (1.2, (1.0,), "stronger"),
+        (0.9, (1.0,), "reversed"),
+        (1.035, (0.9, 1.11), "inconclusive"),  # two alike differ by more
     ],
 )
-def test_a_delay_is_judged_by_what_it_spares_the_reader_and_who_does(usual, off, expected):
+def test_a_small_slow_down_is_told_where_two_reads_alike_differ_by_less(slower, differ, expected):
+    found = small_pool(slower, differ)
+    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == expected
+
+
+def test_small_relations_set_every_claim_of_the_slow_down_aside():
+    found = [row | {"tuples": 20_000} for row in pools(below=2.0, slides=2, equal=2.0, twice=1.0)]
+    for claim in ("expl-003", "expl-004", "expl-009"):
+        assert word(claim, "explorations", reads_in_pools=found) == "not tested here"
+    found = [row | {"tuples": 20_000} for row in small_pool(2.0)]
+    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == "not tested here"
+
+
+@pytest.mark.parametrize(
+    ("faster", "meanwhile", "spared", "expected"),
+    [
+        (0.9, (80, 90), [(32, 0), (30, 2)], "holds"),
+        (0.9, (80, 90), [(32, 32), (32, 32)], "partly"),  # the background writer's merit
+        (0.9, (0, 0), [(32, 0), (30, 2)], "partly"),  # by chance, as the checkpointer wrote none
+        (1.0, (80, 90), [(32, 0), (30, 2)], "partly"),
+        (1.0, (0, 0), [(24, 158), (158, 24)], "not so"),
+        (0.9, (80, 90), [(24, 158), (158, 24)], "inconclusive"),
+        (0.9, (0, 90), [(32, 0), (30, 2)], "inconclusive"),
+    ],
+)
+def test_a_delay_is_judged_by_the_time_that_it_saves_and_by_what_the_checkpointer_spares(
+    faster, meanwhile, spared, expected
+):
+    """`meanwhile` takes turns, `spared` are the reader's pages at once and after the delay."""
     found = [
-        {"tuples": 1_000_000, "round": number, "bgwriter": bgwriter, "event": event}
+        {"tuples": 1_000_000, "block": block, "comparison": 0, "bgwriter": bgwriter, "event": event}
         | {"dirty": 1, "background_writer": 0, "client_backend": 0, "checkpointer": 0}
-        | {"reader": reader}
-        for bgwriter, rounds in (("as by default", usual), ("off", off))
-        for number, pages in enumerate(rounds)
-        for event, reader in zip(("update", "update, wait"), pages, strict=True)
+        | {"reader": reader, "meanwhile": written, "time": time}
+        for bgwriter in ("as by default", "off")
+        for block in range(6)
+        for event, reader, written, time in (
+            ("update", spared[block % 2][0], 0, 100.0),
+            ("update, wait", spared[block % 2][1], meanwhile[block % 2], 100.0 * faster),
+        )
     ]
     assert word("expl-008", "explorations", waiting=found) == expected
     fewer = [row | {"tuples": 5000} for row in found]
@@ -168,9 +217,10 @@ def groupings(unique=(50.0, 100.0), other=80.0):
 
 def twenties(times, open_by=(1, 1)):
     """Rows of `twenty_times`; `open_by` takes turns in multiplying the first time."""
+    of_memory = list(zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1))))
     return [
-        {"work_mem_kb": kb, "time": time * factors[block % 2], "block": block, "comparison": 0}
-        for kb, time, factors in zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1)))
+        {f"kb{kb}": time * factors[block % 2] for kb, time, factors in of_memory}
+        | {"block": block, "comparison": 0}
         for block in range(7)
     ]
 
@@ -209,10 +259,17 @@ def test_few_groups_take_as_much_time_with_any_memory_and_do_the_same(times, pag
 
 
 @pytest.mark.parametrize(
-    ("batches", "slower", "expected"),
-    [(5, 1.5, "holds"), (5, 1.0, "partly"), (1, 1.5, "partly")],
+    ("picked", "batches", "slower", "expected"),
+    [
+        ("HashAggregate(Seq Scan)", 5, 1.5, "holds"),
+        ("HashAggregate(Seq Scan)", 5, 1.0, "partly"),
+        ("HashAggregate(Seq Scan)", 1, 1.5, "partly"),
+        ("GroupAggregate(Index Only Scan its key)", 5, 1.5, "partly"),
+    ],
 )
-def test_a_hash_table_on_disk_is_inefficient_if_it_takes_longer(batches, slower, expected):
+def test_little_memory_has_to_make_the_planner_hash_and_hashing_slow(
+    picked, batches, slower, expected
+):
     spilt = {64: batches, 30720: 1}
     counted = [{"work_mem_kb": kb, "batches": n, "disk_kb": n - 1} for kb, n in spilt.items()]
     times = [
@@ -221,7 +278,8 @@ def test_a_hash_table_on_disk_is_inefficient_if_it_takes_longer(batches, slower,
         for kb, time in ((64, 100.0 * slower), (4096, 100.0), (30720, 100.0))
         for block in range(7)
     ]
-    tables = {"hash_spills": counted, "grouping_times": times}
+    plans = [{"state": planner.NEW, "work_mem_kb": 64, "plan": picked}]
+    tables = {"grouping_plans": plans, "hash_spills": counted, "grouping_times": times}
     assert word("expl-019", "explorations", **tables) == expected
 
 
