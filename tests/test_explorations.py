@@ -217,10 +217,9 @@ def groupings(unique=(50.0, 100.0), other=80.0):
 
 def twenties(times, open_by=(1, 1)):
     """Rows of `twenty_times`; `open_by` takes turns in multiplying the first time."""
-    of_memory = list(zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1))))
     return [
-        {f"kb{kb}": time * factors[block % 2] for kb, time, factors in of_memory}
-        | {"block": block, "comparison": 0}
+        {"work_mem_kb": kb, "time": time * factors[block % 2], "block": block, "comparison": 0}
+        for kb, time, factors in zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1)))
         for block in range(7)
     ]
 
