@@ -59,49 +59,6 @@ def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Ro
         yield from _run(bed, name, bed.programs, variant, accounts)
 
 
-@experiment(
-    units={"before": "pages", "after": "pages", "vacuumed": "visits"},
-    needs=["restart"],
-)
-def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
-    """Pages of accounts around the reduced script on the commit before HOT, vacuumed by autovacuum.
-
-    As in on_the_threads_servers, from relations loaded anew, but that autovacuum comes every
-    second, the least that it can be set to, and makes no pauses, as until July 2007: a minute of
-    the thread's are seven in a thousand of its updates, a second of a run that waits for no disk
-    some hundredths. The release doesn't count visits, so `vacuumed` is one if autovacuum came at
-    all. CannotMeasure unless the commit before HOT is registered.
-    """
-    scale = bed.parameters.thread_scale
-    ours = Pgbench(scale, accounts, prefix="")
-    settings = _settings(scale) | {
-        "synchronous_commit": "off",
-        "autovacuum_naptime": "1s",
-        "autovacuum_vacuum_cost_delay": 0,
-    }
-    with Cluster(fetched.build(BEFORE), settings) as cluster:
-
-        def prepare(block: Block, server: str) -> None:
-            ours.load(cluster, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
-
-        def measure(block: Block, server: str) -> dict[str, float]:
-            with cluster.connect() as connection:
-                before = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
-                _reduced(cluster, ours, block.seed)
-                after = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
-                vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
-            return {"before": before, "after": after, "vacuumed": float(vacuumed)}
-
-        yield from bed.compare(
-            measure,
-            {"server": [BEFORE]},
-            pairs=bed.fewest_pairs,
-            warmup=0,
-            prepare=prepare,
-            fixed=True,
-        )
-
-
 def least_pool(connections: int) -> int:
     """The fewest buffers that servers of then start with: two for each connection."""
     return 2 * (connections + BESIDE)
