@@ -78,8 +78,6 @@ def waited_for(frame):
         ("hot-006", {"fillfactors": lambda f: f.assign(room=0, at_once=0.0)}, "not so"),
         ("hot-007", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
         ("hot-025", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
-        ("hot-018", {"update_prunes": lambda f: f.assign(free=100)}, "holds"),
-        ("hot-019", {"page_steps": lambda f: f.assign(state="normal")}, "partly"),
         ("hot-027", {"broken_chains": lambda f: f.assign(old_finds=False)}, "still there"),
         ("hot-027", {"broken_chains": lambda f: f.assign(warnings="spam")}, "still there"),
         ("hot-029", {"rewrites": lambda f: f.assign(old_sees=0)}, "still there"),
@@ -98,6 +96,23 @@ def waited_for(frame):
     ],
 )
 def test_other_rows_give_another_word(chapter, claim, changes, expected):
+    assert changed_word(chapter, claim, **changes) == expected
+
+
+@pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+@pytest.mark.parametrize(
+    ("claim", "changes", "expected"),
+    [
+        ("hot-018", {"update_prunes_then": lambda f: f.assign(free=100)}, "holds"),
+        ("hot-018", {"update_prunes_then": lambda f: f.assign(pruned=False)}, "not so"),
+        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal")}, "partly"),
+        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal", made=1)}, "not so"),
+    ],
+)
+def test_other_rows_of_hots_own_commit_give_another_word(chapter, claim, changes, expected):
     assert changed_word(chapter, claim, **changes) == expected
 
 
@@ -171,7 +186,7 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
 
 
 @pytest.mark.parametrize(("profile", "enough"), [("ci", 1), ("laptop", 5)])
-def test_merlins_ten_clients_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
+def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
     """With few pairs a ratio lacked those that it needs, whatever the profile."""
     asked = []
     monkeypatch.setattr(builds, "both_commits", lambda *_: {})
@@ -180,7 +195,7 @@ def test_merlins_ten_clients_run_in_few_pairs_where_no_time_decides(monkeypatch,
         fewest_pairs=5,
         compare=lambda *_, pairs, **more: asked.append(pairs) or (),
     )
-    assert list(builds.merlins_setups(bed)) == [] and asked == [1, 1, enough]
+    assert list(builds.merlins_setups(bed)) == [] and asked == [enough, enough]
 
 
 @pytest.mark.skipif(
@@ -197,12 +212,39 @@ def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
         assert each.loc[("stand-in", relation)].tolist()[:3] == then.tolist()[:3]
         assert each.loc[("today", relation)].tolist() == with_hot.tolist()
     assert each.loc[("hot", "accounts"), "hot_updated"] == 1000
-    vacuumed = chapter.run("under_autovacuum", accounts=2000).frame
-    assert len(vacuumed) == 5 and vacuumed["before"].nunique() == 1
     looked_up_ = chapter.run("lookups_after_updates", accounts=2000).frame
     found = looked_up_.groupby("server")[["reads", "accesses"]].median()
     assert found.loc["hot", "accesses"] >= 2 and (found["reads"] <= found["accesses"]).all()
     assert found.loc["before-hot", "reads"] > found.loc["hot", "reads"] > 0
+
+
+@pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
+    one, other = (
+        chapter.run(name).frame.set_index(["sequence", "step", "line_pointer"])
+        for name in ("page_steps", "page_steps_then")
+    )
+    common = ["title", "state", "heap_only", "old"]
+    assert one[common].equals(other[common])
+    today, then = (
+        chapter.run(name, rows=40, updates=60).frame[["update", "needed", "pruned"]]
+        for name in ("update_prunes", "update_prunes_then")
+    )
+    assert today.equals(then)
+
+
+@pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+def test_accounts_grows_under_autovacuum_and_without_it(chapter):
+    rows = chapter.run("autovacuum_on_the_threads_disk").frame
+    assert rows["before"].nunique() == 1 and (rows["after"] > rows["before"]).all()
+    assert set(rows["autovacuum"]) == {"on", "off"}
+    assert (rows["request_ms"] > 0).eq(rows["autovacuum"] == "on").all()
 
 
 @pytest.mark.skipif(
@@ -274,9 +316,11 @@ HOT                      branches  1       8      9        0
 neither HOT nor pruning  branches  1       8      9        0
 """
 
+# Pages of accounts around the reduced script before HOT, and its throughput.
 UNDER_AUTOVACUUM = """
-server      before  after  vacuumed
-before-hot  10000   {0}    1
+autovacuum  before  after  vacuumed  tps
+on          10000   {0}    1         {1}
+off         10000   13600  0         5000.0
 """
 UNVACUUMED = """
 variant                  vacuumed  updates  accounts  accounts_pkey
@@ -365,11 +409,13 @@ def growing(*runs):
     return {"small_tables_by_clients": found}
 
 
-def under_autovacuum(grows, vacuumed=1):
-    """Growth in runs in which autovacuum came, in one of them only if it did."""
-    found = timed(UNDER_AUTOVACUUM, 10_000 * grows)
-    found[3]["vacuumed"] = vacuumed
-    return {"under_autovacuum": found, "steady": counted(UNVACUUMED)}
+def under_autovacuum(grows, vacuumed=1, throughput=1.0):
+    """Growth in runs in which autovacuum came, in one of them only if it did, at a share of the
+    printed throughput.
+    """
+    found = timed(UNDER_AUTOVACUUM, 10_000 * grows, throughput * THREADS["reduced_head"])
+    next(row for row in found if row["block"] == 3 and row["vacuumed"])["vacuumed"] = vacuumed
+    return {"autovacuum_on_the_threads_disk": found, "steady": counted(UNVACUUMED)}
 
 
 def beside_old(full=61, last=61, executed=4000, executed_last=4000, whole=100_000):
@@ -419,12 +465,14 @@ def by_scale(*gains, **given):
     return {"merlins_setups": found}
 
 
-def setups(*gains, pairs=2, **given):
-    """A set-up for each gain, of which the first ran five times."""
+def setups(*gains, pairs=5, **given):
+    """A set-up for each gain, or for the gains of its pairs of runs in turn."""
     found = []
     for scale, gain in enumerate(gains):
-        times = pairs if scale else 5
-        found += merlins(gain, pairs=times, scale=scale, clients=1, autovacuum="off", **given)
+        each = gain if isinstance(gain, tuple) else (gain,) * pairs
+        for block, one in enumerate(each):
+            rows = merlins(one, pairs=1, scale=scale, clients=1, autovacuum="off", **given)
+            found += [row | {"block": block} for row in rows]
     return {"merlins_setups": found}
 
 
@@ -523,6 +571,7 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-015", under_autovacuum(1.18), "inconclusive"),
         ("hot-015", under_autovacuum(1.0), "not so"),
         ("hot-015", under_autovacuum(1.31, vacuumed=0), UNTESTED),
+        ("hot-015", under_autovacuum(1.31, throughput=2.0), UNTESTED),  # on a quicker disk
         ("hot-017", looked_up(1.2), "holds"),
         ("hot-017", looked_up(1.02), "no effect"),
         ("hot-017", looked_up(0.8), "reversed"),
@@ -537,7 +586,11 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         # within the range, whatever is true of those that gain at least so much
         ("hot-021", setups(*[1.0] * 12, *[1.6] * 10, *[1.2] * 2), "not so"),
         ("hot-021", setups(*[1.0] * 12, *[1.2] * 12), "not so"),
-        ("hot-021", setups(*[1.2] * 24, pairs=1), "inconclusive"),
+        ("hot-021", setups(*[1.2] * 24, pairs=4), "inconclusive"),
+        # where one pair of a set-up lies elsewhere, the set-up is open, and decides nothing
+        ("hot-021", setups(*[1.2] * 13, *[(1.2, 1.2, 1.2, 1.2, 1.5)] * 11), "holds"),
+        ("hot-021", setups(*[1.2] * 12, *[(1.2, 1.2, 1.2, 1.2, 1.5)] * 12), "inconclusive"),
+        ("hot-021", setups(*[1.0] * 12, *[(1.2, 1.2, 1.2, 1.2, 1.0)] * 12), "not so"),
         ("hot-021", setups(*[1.2] * 24, **SHORT), UNTESTED),
         ("hot-022", indexed(1, 1.0), "holds"),
         ("hot-022", indexed(1, 1.2), "different now"),
@@ -549,16 +602,15 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-023", indexed(10, 1.02, hot_share=0.001), "not so"),
         ("hot-023", indexed(10, 1.2), "not so"),
         ("hot-023", indexed(10, 1.02, **SHORT), UNTESTED),
-        # at the scale that gains most
-        ("hot-024", by_scale(2.05, 1.4, 1.0), "holds"),
-        ("hot-024", by_scale(1.0, 1.1, 2.0), "holds"),
-        ("hot-024", by_scale(3.0, 1.5, 1.0), "stronger"),
-        ("hot-024", by_scale(1.5, 1.1, 1.0), "weaker"),
-        ("hot-024", by_scale(1.0, 1.0, 1.02), "no effect"),
-        ("hot-024", by_scale(0.8, 0.9, 0.7), "reversed"),
-        ("hot-024", by_scale(2.05, 1.4, 1.0, **SHORT), UNTESTED),
+        # at ten branches, whatever fewer gain
+        ("hot-024", by_scale(1.0, 1.1, 2.05), "holds"),
+        ("hot-024", by_scale(2.05, 2.05, 1.0), "no effect"),
+        ("hot-024", by_scale(1.0, 1.5, 3.0), "stronger"),
+        ("hot-024", by_scale(3.0, 2.0, 1.5), "weaker"),
+        ("hot-024", by_scale(2.05, 2.05, 0.7), "reversed"),
+        ("hot-024", by_scale(1.0, 1.1, 2.05, **SHORT), UNTESTED),
         # whatever a machine does before HOT
-        ("hot-024", by_scale(2.05, 1.4, 1.0, before=6000.0), "holds"),
+        ("hot-024", by_scale(1.0, 1.1, 2.05, before=6000.0), "holds"),
         ("hot-026", {}, "holds"),
         # CREATE INDEX had to change if old snapshots miss rows without its mark
         *(
@@ -583,14 +635,16 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ),
         ("hot-030", TODAY, UNTESTED),
         ("hot-031", TODAY, UNTESTED),
-        # less is so by a twentieth of what CLUSTER gave back before HOT; by a page it isn't
+        # some of the cases are solved, and all: neither queue grows in the second half of the work
         *(
             ("hot-032", queued(*pages_), said)
             for *pages_, said in (
-                ((22, 22, 20), (30, 40, 20), (60, 100, 20), (100, 180, 20), "holds"),
-                ((22, 22, 20), (30, 30, 20), (60, 100, 20), (100, 180, 20), "holds"),
-                ((22, 22, 20), (30, 40, 20), (100, 179, 20), (100, 180, 20), "partly"),
-                ((22, 24, 20), (30, 40, 20), (60, 100, 20), (100, 180, 20), "partly"),
+                ((22, 22, 20), (30, 40, 20), (60, 62, 20), (100, 180, 20), "holds"),
+                ((22, 22, 20), (30, 40, 20), (60, 100, 20), (100, 180, 20), "partly"),
+                ((22, 30, 20), (30, 40, 20), (60, 62, 20), (100, 180, 20), "partly"),
+                # less by a page isn't less: no case is solved by HOT, and neither grows
+                ((40, 40, 20), (40, 40, 20), (99, 99, 20), (100, 100, 20), "partly"),
+                ((22, 24, 20), (30, 40, 20), (60, 100, 20), (100, 180, 20), "not so"),
                 ((30, 40, 20), (30, 40, 20), (100, 180, 20), (100, 180, 20), "not so"),
             )
         ),

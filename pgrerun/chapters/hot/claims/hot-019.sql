@@ -1,11 +1,11 @@
--- In both sequences it is the fifth step that finds the page full: the roots of chains, and what
--- lies between a root and the current version, before it and after it.
+-- On HOT's own commit. In both sequences it is the fifth step that finds the page full: the roots of
+-- chains, and what lies between a root and the current version, before it and after it.
 WITH shortened AS (
     SELECT sequence, heap_only, after.state = 'redirect' AS redirected,
            -- an update's own new version may have taken the place of one
-           after.tuple <> before.tuple AS gone
-    FROM (FROM page_steps WHERE step = 4 AND old) AS before
-    JOIN (SELECT sequence, line_pointer, state, tuple FROM page_steps WHERE step = 5) AS after
+           after.made IS DISTINCT FROM before.made AS gone
+    FROM (FROM page_steps_then WHERE step = 4 AND old) AS before
+    JOIN (SELECT sequence, line_pointer, state, made FROM page_steps_then WHERE step = 5) AS after
     USING (sequence, line_pointer)
 ), of_sequence AS (
     SELECT sequence,

@@ -59,49 +59,6 @@ def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Ro
         yield from _run(bed, name, bed.programs, variant, accounts)
 
 
-@experiment(
-    units={"before": "pages", "after": "pages", "vacuumed": "visits"},
-    needs=["restart"],
-)
-def under_autovacuum(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
-    """Pages of accounts around the reduced script on the commit before HOT, vacuumed by autovacuum.
-
-    As in on_the_threads_servers, from relations loaded anew, but that autovacuum comes every
-    second, the least that it can be set to, and makes no pauses, as until July 2007: a minute of
-    the thread's are seven in a thousand of its updates, a second of a run that waits for no disk
-    some hundredths. The release doesn't count visits, so `vacuumed` is one if autovacuum came at
-    all. CannotMeasure unless the commit before HOT is registered.
-    """
-    scale = bed.parameters.thread_scale
-    ours = Pgbench(scale, accounts, prefix="")
-    settings = _settings(scale) | {
-        "synchronous_commit": "off",
-        "autovacuum_naptime": "1s",
-        "autovacuum_vacuum_cost_delay": 0,
-    }
-    with Cluster(fetched.build(BEFORE), settings) as cluster:
-
-        def prepare(block: Block, server: str) -> None:
-            ours.load(cluster, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
-
-        def measure(block: Block, server: str) -> dict[str, float]:
-            with cluster.connect() as connection:
-                before = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
-                _reduced(cluster, ours, block.seed)
-                after = sizes.pages_of(connection, ACCOUNTS)[ACCOUNTS[0]]
-                vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
-            return {"before": before, "after": after, "vacuumed": float(vacuumed)}
-
-        yield from bed.compare(
-            measure,
-            {"server": [BEFORE]},
-            pairs=bed.fewest_pairs,
-            warmup=0,
-            prepare=prepare,
-            fixed=True,
-        )
-
-
 def least_pool(connections: int) -> int:
     """The fewest buffers that servers of then start with: two for each connection."""
     return 2 * (connections + BESIDE)
@@ -187,11 +144,9 @@ def _whole(
 # ---- Merlin's wide variety
 
 SCALES = (1, 3, 10)
-# Scale and clients. Each has as many pairs as a count of set-ups needs; ten clients without
-# autovacuum enough for a ratio, as he prints one.
+# Scale and clients.
 TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)
-FEWER_CLIENTS = ((1, 1),)
-VACUUMED = ((1, 1), (3, 3), *TEN_CLIENTS)
+AS_MANY_AS_BRANCHES = tuple((scale, scale) for scale in SCALES)
 
 
 @experiment(
@@ -202,13 +157,13 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     """pgbench's whole transaction in several set-ups, on the commit before HOT and the one with it.
 
     Without fsync, at the stock fillfactor and without an index on abalance, as Merlin ran it. He
-    prints neither scale nor autovacuum: here are a few of each, with as many transactions as in
-    merlins_servers. Autovacuum, where it is on, comes every second, as a run is shorter than the
-    minute that it waits by default. Each run starts from relations loaded anew. CannotMeasure
-    unless both commits are registered.
+    prints neither scale nor autovacuum: here are three scales, each with his ten clients without
+    autovacuum, and with as many clients as branches, as pgbench's documentation advises, under
+    autovacuum; all with as many transactions as in merlins_servers. Autovacuum, where it is on,
+    comes every second, as a run is shorter than the minute that it waits by default. Each run
+    starts from relations loaded anew. CannotMeasure unless both commits are registered.
     """
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
-    few = max(1, bed.parameters.pairs // 8)
     enough = 1 if bed.parameters.profile == "ci" else bed.fewest_pairs  # there no time decides
     with ExitStack() as stack:
         servers = both_commits(stack, settings)
@@ -223,11 +178,7 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
             ours = Pgbench(scale, prefix="")
             return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
 
-        for setups, autovacuum in (
-            (VACUUMED, "on"),
-            (FEWER_CLIENTS, "off"),
-            (TEN_CLIENTS, "off"),
-        ):
+        for setups, autovacuum in ((AS_MANY_AS_BRANCHES, "on"), (TEN_CLIENTS, "off")):
             for one in servers.values():
                 one.restart({"autovacuum": autovacuum})
             yield from bed.compare(
@@ -237,7 +188,7 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
                     for scale, clients in setups
                     for server in servers
                 ],
-                pairs=enough if setups is TEN_CLIENTS else few,
+                pairs=enough,
                 warmup=0,
                 prepare=prepare,
                 fixed=True,

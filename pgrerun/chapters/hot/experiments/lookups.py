@@ -95,10 +95,10 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
     """Pages that a lookup of an account reads after the reduced script, on both commits.
 
     In a pool of the thread's share, after its updates per account by as many clients as branches,
-    each of which has so many `accounts`; autovacuum comes every second meanwhile, as in
-    under_autovacuum. Then as many lookups as there are accounts, drawn as pgbench draws, without
-    autovacuum, whose own reads would be counted; `accesses` are reads and what the pool holds.
-    CannotMeasure unless both commits are registered.
+    each of which has so many `accounts`; autovacuum comes every second meanwhile. Then as many
+    lookups as there are accounts, drawn as pgbench draws, without autovacuum, whose own reads would
+    be counted; `accesses` are reads and what the pool holds. CannotMeasure unless both commits are
+    registered.
     """
     ours = Pgbench(bed.parameters.thread_scale, accounts, prefix="")
     connections = ours.branches + BESIDE

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 import pandas as pd
 import psycopg
 
+from pgrerun.chapters.hot.experiments.builds import WITH
 from pgrerun.chapters.hot.variants import FILLFACTOR, SQL, create, relations
 from pgrerun.lab.instruments import counters, pages, server_load, sessions, sizes
 from pgrerun.lab.models.heap_growth import LINE_POINTER, PAGE, PAGE_HEADER, aligned
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import releases
+from pgrerun.lab.server import Cluster, Server, fetched, releases
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 WIDTH = 1080  # characters that pad a tuple: seven tuples fill a page
@@ -87,16 +88,70 @@ def page_steps(bed: Testbed) -> Iterator[Row]:
                     }
 
 
-@experiment(units={"free": "bytes", "needed": "bytes", "pruned": "yes or no"})
+@experiment(
+    units={
+        "state": "text",
+        "made": "step",
+        "heap_only": "yes or no",
+        "old": "yes or no",
+    },
+    needs=["restart"],
+)
+def page_steps_then(bed: Testbed) -> Iterator[Row]:
+    """The sequences of page_steps on HOT's own commit; the page's line pointers after every step.
+
+    What a tuple holds pageinspect doesn't show there, so `made` tells which one it is: the step
+    that wrote it, none where there is no tuple. CannotMeasure unless the commit is registered.
+    """
+    with Cluster(fetched.build(WITH), {"fsync": "off"}) as server:
+        server.extension("pageinspect")
+        for sequence, steps in SEQUENCES.items():
+            with server.connect() as connection:
+                create(connection, "page", "page.page_then", frozen=False, width=WIDTH)
+                connection.execute("SET enable_seqscan = off")
+                made: dict[int, int] = {}  # by transaction
+                for number, (title, statement, row) in enumerate(steps, start=1):
+                    if statement:
+                        SQL.run(connection, statement, **({"row": row} if row else {}))
+                    for one in pages.linked(connection, "page", 0).to_dict("records"):
+                        written = None if pd.isna(one["xmin"]) else int(one["xmin"])
+                        yield {
+                            "sequence": sequence,
+                            "step": number,
+                            "title": title,
+                            "line_pointer": one["line_pointer"],
+                            "state": one["state"],
+                            "made": None if written is None else made.setdefault(written, number),
+                            "heap_only": bool(one["heap_only"]),
+                            "old": bool(one["old"]),
+                        }
+
+
+PRUNED = {"free": "bytes", "needed": "bytes", "pruned": "yes or no"}
+
+
+@experiment(units=PRUNED)
 def update_prunes(bed: Testbed, rows: int = 40, updates: int = 60) -> Iterator[Row]:
     """Update one row of a page with room to spare until updates have pruned twice.
 
     `rows` tuples fill two thirds of the page. Free bytes of the page before each update, those that
     its new version with a line pointer needs, and whether the update pruned first.
     """
-    bed.server.extension("pageinspect")
-    with bed.server.connect() as connection:
-        create(connection, "narrow", "page.narrow", rows=rows)
+    yield from _updated(bed.server, "page.narrow", rows, updates)
+
+
+@experiment(units=PRUNED, needs=["restart"])
+def update_prunes_then(bed: Testbed, rows: int = 40, updates: int = 60) -> Iterator[Row]:
+    """The same on HOT's own commit. CannotMeasure unless it is registered."""
+    with Cluster(fetched.build(WITH), {"fsync": "off"}) as server:
+        yield from _updated(server, "page.narrow_then", rows, updates)
+
+
+def _updated(server: Server, narrow: str, rows: int, updates: int) -> Iterator[Row]:
+    """`PRUNED` of each update of one row of the table that the statements `narrow` make."""
+    server.extension("pageinspect")
+    with server.connect() as connection:
+        create(connection, "narrow", narrow, frozen=not narrow.endswith("_then"), rows=rows)
         connection.execute("SET enable_seqscan = off")
         width = pages.heap_page(connection, "narrow", 0)["length"].iloc[0]
         needed = int(aligned(width) + LINE_POINTER)

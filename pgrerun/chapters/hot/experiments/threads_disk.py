@@ -10,27 +10,29 @@ isn't flushed yet, and versions that one of them may still see make the small ta
 The size of branches and tellers goes by the updates between two visits of autovacuum, a second's
 at the least, and not by the accounts. So there are more accounts than in the chapter's other timed
 runs, whose share for the pool is then large enough for both; and of the thread's run only a tenth
-is timed.
+is timed. The exception is what autovacuum makes of accounts, for which all of it has to run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH, least_pool
 from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
 from pgrerun.chapters.hot.variants import (
+    ACCOUNTS,
     FILLFACTOR,
     FULL,
     REDUCED,
     SCALE_FACTOR,
+    SQL,
     UPDATES,
     run_script,
     updates,
 )
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.instruments import pgbench, sessions
+from pgrerun.lab.instruments import pgbench, sessions, sizes
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, fetched
+from pgrerun.lab.server import Cluster, fetched, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -111,13 +113,72 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         )
 
 
-class _Load:
-    """The thread's scripts on both commits, each on a disk of its own that can be slowed."""
+FEWER = 3  # a third of `timed_accounts`: all of the thread's updates then take about a minute
 
-    def __init__(self, bed: Testbed, stack: ExitStack):
-        found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+
+@experiment(
+    units={
+        "before": "pages",
+        "after": "pages",
+        "vacuumed": "visits",
+        "tps": "transactions/s",
+        "request_ms": "ms",
+    },
+    needs=["restart"],
+    after=["seeking_the_threads_disk"],
+)
+def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
+    """Pages of accounts around the whole reduced script before HOT, with autovacuum and without.
+
+    From relations loaded anew, with all of the thread's updates per account. Under autovacuum they
+    run on a disk so slow that its visits wait for pages as the clients do, and it comes as many
+    times in a run as in the thread's, but each second at most. The disk that was found is too slow
+    for that, as a visit takes some of its time: so one run first tells the time of a request by
+    which the throughput, too, is the thread's; not at profile ci, where no time decides. Without
+    autovacuum the updates run at the machine's own speed. The release doesn't count visits, so
+    `vacuumed` is one if one was over or at work at the end. CannotMeasure unless both commits are
+    registered, without which no disk is sought.
+    """
+    with ExitStack() as stack:
+        load = _Load(bed, stack, [BEFORE], bed.parameters.timed_accounts // FEWER)
+        taken = _nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+        if bed.parameters.profile != "ci":
+            load.start(BEFORE, "on")
+            taken = _nearer(load.measure_sizes(BEFORE, taken, bed.parameters.seed))
+
+        def prepare(block: Block, autovacuum: str) -> None:
+            load.start(BEFORE, autovacuum)
+
+        def measure(block: Block, autovacuum: str) -> Mapping[str, float]:
+            return load.measure_sizes(BEFORE, taken if autovacuum == "on" else 0.0, block.seed)
+
+        yield from bed.compare(
+            measure,
+            {"autovacuum": ["on", "off"]},
+            pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
+
+
+class _Load:
+    """The thread's scripts on commits, each on a disk of its own that can be slowed.
+
+    As many `accounts` of each branch as the timed ones, unless told.
+    """
+
+    def __init__(
+        self,
+        bed: Testbed,
+        stack: ExitStack,
+        commits: Sequence[str] = (BEFORE, WITH),
+        accounts: int = 0,
+    ):
+        found = {name: fetched.build(name) for name in commits}
         self.seed = bed.parameters.seed
-        self.ours = Pgbench(MORE * bed.parameters.clients, bed.parameters.timed_accounts, prefix="")
+        branches = MORE * bed.parameters.clients
+        self.ours = Pgbench(branches, accounts or bed.parameters.timed_accounts, prefix="")
         self.servers: dict[str, Cluster] = {}
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
@@ -134,7 +195,7 @@ class _Load:
         fillfactor = {"accounts": FILLFACTOR}
         self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
         with sessions.configured(self.servers[server], synchronous_commit="off"):
-            self._run(server, REDUCED, WEAR, self.seed)
+            self.run(server, REDUCED, WEAR, self.seed)
 
     def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
         """`UNITS` of `TIMED` updates per account, where each request takes so many seconds.
@@ -142,7 +203,7 @@ class _Load:
         `busy` is the disk's time for reads and writes, without flushes.
         """
         with self.disks[server].serving(Disk(taken, taken, taken)) as stretch:
-            done = self._run(server, script, TIMED, seed)
+            done = self.run(server, script, TIMED, seed)
             asked = stretch.counts()
         return {
             "tps": done.tps,
@@ -153,9 +214,40 @@ class _Load:
             **pool_of(self.servers[server]),
         }
 
-    def _run(
-        self, server: str, script: str, per_account: float, seed: int
-    ) -> pgbench.PgbenchResult:
+    def start(self, server: str, autovacuum: str) -> None:
+        """Load anew, with autovacuum as often in the thread's updates as there, or "off".
+
+        A visit to what the run before has left ends with the restart.
+        """
+        then = printed.table("hot_setup")["value"]
+        nap = then["autovacuum_naptime"] * updates(self.ours) / then["transactions"]
+        settings = {"autovacuum": autovacuum, "autovacuum_naptime": f"{max(1, round(nap))}s"}
+        self.servers[server].restart(settings)
+        fillfactor = {"accounts": FILLFACTOR}
+        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+
+    def measure_sizes(self, server: str, taken: float, seed: int) -> dict[str, float]:
+        """Pages of accounts around all of the thread's updates by the reduced script.
+
+        Each request takes so many seconds; with none the disk is as fast as the machine's.
+        """
+        table = ACCOUNTS[0]
+        with self.servers[server].connect() as connection, ExitStack() as slowed:
+            before = sizes.pages_of(connection, [table])[table]
+            if taken:
+                slowed.enter_context(self.disks[server].serving(Disk(taken, taken, taken)))
+            tps = self.run(server, REDUCED, UPDATES, seed).tps
+            came = value(connection, bool, SQL.text("servers.autovacuum_came"))
+            return {
+                "before": before,
+                "after": sizes.pages_of(connection, [table])[table],
+                "vacuumed": float(came),
+                "tps": tps,
+                "request_ms": 1000 * taken,
+            }
+
+    def run(self, server: str, script: str, per_account: float, seed: int) -> pgbench.PgbenchResult:
+        """So many updates per account, by as many clients as branches."""
         return run_script(
             self.servers[server],
             self.ours,

@@ -7,6 +7,13 @@ ALTER TABLE page ALTER pad SET STORAGE PLAIN;
 CREATE INDEX page_w ON page (w);
 INSERT INTO page SELECT n, 1, 0, repeat('x', :width) FROM generate_series(1, 4) AS n;
 
+-- name: page_then
+-- The same for PostgreSQL 8.3, whose tables can't be kept from autovacuum one by one.
+CREATE TABLE page (id int PRIMARY KEY, v int, w int, pad text) WITH (fillfactor = 100);
+ALTER TABLE page ALTER pad SET STORAGE PLAIN;
+CREATE INDEX page_w ON page (w);
+INSERT INTO page SELECT n, 1, 0, repeat('x', :width) FROM generate_series(1, 4) AS n;
+
 -- name: update
 UPDATE page SET v = v + 1 WHERE id = :row;
 
@@ -47,6 +54,10 @@ SELECT mode FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'page'::re
 
 -- name: narrow
 CREATE TABLE narrow (id int PRIMARY KEY, v int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO narrow SELECT n, 0, repeat('x', 84) FROM generate_series(1, :rows) AS n;
+
+-- name: narrow_then
+CREATE TABLE narrow (id int PRIMARY KEY, v int, pad text);
 INSERT INTO narrow SELECT n, 0, repeat('x', 84) FROM generate_series(1, :rows) AS n;
 
 -- name: update_narrow

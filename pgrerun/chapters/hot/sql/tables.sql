@@ -44,6 +44,12 @@ SELECT "update", free, needed, pruned, 8192 // 10 AS tenth_of_a_page
 FROM update_prunes, (SELECT min("update") AS first FROM update_prunes WHERE pruned)
 WHERE "update" BETWEEN first - 2 AND first + 1;
 
+-- name: pruning_then
+SELECT "update", free, needed, pruned, 8192 // 10 AS tenth_of_a_page
+FROM update_prunes_then,
+     (SELECT min("update") AS first FROM update_prunes_then WHERE pruned)
+WHERE "update" BETWEEN first - 2 AND first + 1;
+
 -- name: growth
 -- Pages before and growth of what the thread grew: in 2007 and here.
 SELECT g.name AS relation,
