@@ -268,12 +268,30 @@ def test_the_planned_switch_lies_where_the_costs_cross(bed):
     [(5, "holds"), (6, "holds"), (4, "partly"), (7, "partly"), (9, "not so"), (0, "not so")],
 )
 def test_the_switch_is_asked_at_the_tenths_of_the_report(last, said):
+    """A sequential scan costs the pages, and POSTGRES's weight for each of the report's tuples."""
+    pages, of_all = 345, 345 + 0.065 * 10_000
+    found = [
+        {"fault": variants.MENDED, "bounds": bounds, "pages": pages, "selectivity": tenth / 10}
+        | {"cost": of_all + (-1 if tenth <= last else 1) + pages * (1 - tenth / 10)}
+        for tenth in range(1, 10)
+        for bounds in queries.BOUNDS[1:]
+    ]
+    assert word("lai-068", CHAPTER, scans_of_postgres95=found) == said
+
+
+@pytest.mark.parametrize(
+    ("switches", "varies", "said"),
+    [(True, True, "fixed"), (False, True, "still there"), (True, False, "still there")],
+)
+def test_one_scan_or_one_cost_of_an_index_scan_is_the_fault(switches, varies, said):
     planned = [
         {"relation": queries.REPORT, "layout": queries.CLUSTERED, "selectivity": tenth / 10}
-        | {"chosen": True, "method": variants.INDEX if tenth <= last else variants.SEQUENTIAL}
+        | {"method": method, "chosen": (method == variants.INDEX) == (tenth < 7 or not switches)}
+        | {"cost": 60.0 * tenth if varies and method == variants.INDEX else 445.0}
         for tenth in range(1, 10)
+        for method in (variants.INDEX, variants.SEQUENTIAL)
     ]
-    assert word("lai-068", CHAPTER, planned_scans=planned) == said
+    assert word("lai-063", CHAPTER, planned_scans=planned) == said
 
 
 def test_dearer_random_pages_move_the_switch_down_and_a_fitting_cost_puts_it_in_its_place(bed):
@@ -344,10 +362,10 @@ def test_a_claim_for_which_a_fault_is_put_back_says_that_it_needs_a_server_of_ou
     [  # what the loop costs more than the hash join
         *((900, -1, -1, -2, "holds"), (900, 10, -1, -2, "holds"), (900, 800, -1, -2, "partly")),
         *((900, 10, 800, -2, "partly"), (900, 800, 800, 800, "not so"), (-1, -1, -1, -1, "not so")),
-        (900, 10, -1, -1, "partly"),  # mending the selectivity alone would have changed nothing
+        (900, 10, -1, -1, "holds"),  # beside the other fault neither is asked
     ],
 )
-def test_a_fault_has_a_part_in_a_choice_by_itself_and_beside_the_other(
+def test_a_fault_has_a_part_in_a_choice_that_it_takes_most_of_the_way_to(
     mended, selectivity, size, both, verdict
 ):
     more = dict(zip(variants.BUILDS, (mended, selectivity, size, mended, both)))

@@ -442,7 +442,9 @@ def callers(*modules, for_nine):
     ("claim", "tables", "said"),
     [
         # a fifth of a scan, more, less, nothing
-        ("lai-005", {"postgres95_profile": counted(FETCHING, 181, 819)}, "holds"),
+        # of a whole as large as print's: the other routines are taken as half as much again
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 255, 745)}, "holds"),
+        ("lai-005", {"postgres95_profile": counted(FETCHING, 181, 819)}, "weaker"),
         ("lai-005", {"postgres95_profile": counted(FETCHING, 600, 400)}, "stronger"),
         ("lai-005", {"postgres95_profile": counted(FETCHING, 120, 880)}, "weaker"),
         ("lai-005", {"postgres95_profile": counted(FETCHING, 20, 980)}, "no effect"),
@@ -490,9 +492,10 @@ def callers(*modules, for_nine):
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "none")}, "holds"),
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "right")}, "partly"),
-        # an optimizer is negligible below the least overhead that was taken out
+        # an optimizer is negligible below the least overhead that was taken out, 2.67 % by the totals
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 1, 999)}, "holds"),
-        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 22, 978)}, "partly"),
+        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 26, 974)}, "holds"),
+        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 27, 973)}, "partly"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 90, 910, 90, 910)}, "not so"),
         # planning is as low as in print, less low, or more than processing data
         ("lai-020", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 17, 100)}, "holds"),

@@ -322,6 +322,8 @@ PROJECTED = ((3.07, 3.07, "holds"), (9.0, 4.6, "stronger"), (1.0, 3.07, "partly"
     ("claim", "pairs", "executed", "read", "expected"),
     [
         ("lai-033", ("q5", "q6", "q3", "q4"), 1.51, 9.0, "holds"),
+        ("lai-033", ("q5", "q6", "q3", "q4"), 1.14, 9.0, "holds"),  # less of either is less time
+        ("lai-033", ("q5", "q6", "q3", "q4"), 0.9, 0.9, "reversed"),
         ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 9.0, "partly"),
         ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 0.5, "no effect"),
         *(("lai-034", JOINED, *found) for found in ((1.19, 1.19, "holds"), (0.8, 1.19, "partly"))),
