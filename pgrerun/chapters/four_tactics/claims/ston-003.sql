@@ -1,10 +1,9 @@
--- what the case statement takes, with all that it calls; and the loop over tuples around it
-SELECT 'query ' || query || CASE routine WHEN 'scan' THEN ', the loop over tuples around it' ELSE '' END AS part,
-       max(inclusive) / max(total) AS value, routine = 'interpret' AS essential
+-- what the case statement takes, with all that it calls
+SELECT 'query ' || query AS part, max(inclusive) / max(total) AS value
 FROM ingres_routines
 JOIN (SELECT query, sum(instructions) AS total FROM ingres_routines
       WHERE tuples = 3360 AND organization <> 'hash' AND processes = 'together' AND process = 'decomp70'
       GROUP BY query) USING (query)
-WHERE query IN ('c', 'd', 'e') AND routine IN ('interpret', 'scan') AND tuples = 3360
+WHERE query IN ('c', 'd', 'e') AND routine = 'interpret' AND tuples = 3360
       AND organization <> 'hash' AND processes = 'together' AND process = 'decomp70'
-GROUP BY query, routine ORDER BY routine, query
+GROUP BY query ORDER BY query

@@ -1,7 +1,7 @@
 -- A message is what a process sends another until that one answers: one block of 128 bytes, or several. So
 -- there are as many answers as requests, at least one for each process but the terminal's; and no more than
 -- blocks that come back, to the terminal's process, from decomp70 to the parser, or from an overlay. Where
--- these are as few, they are the answers.
+-- these are as few, they are the answers. The printed tables are of ISAM.
 WITH blocks AS (
     SELECT query, tuples, organization, count_if(messages_written > 0) - 1 AS answering,
            sum(CASE process WHEN 'monitor' THEN messages_read - messages_written WHEN 'parser' THEN messages_read
@@ -11,7 +11,7 @@ WITH blocks AS (
           AND EXISTS (SELECT 1 FROM ingres_benchmark WHERE query = 'i')
     GROUP BY query, tuples, organization
 ), sent AS (
-    SELECT query, (organization = 'hash') = (query = 'h') AS as_printed,
+    SELECT query, organization <> 'hash' AS as_printed,
            CASE WHEN returned = answering THEN 2 * answering END AS messages
     FROM blocks
 ), alike AS (
@@ -30,5 +30,5 @@ SELECT printf('each command exchanges %d', max(number)::INT),
        CASE WHEN count(so) = count(*) OR NOT bool_and(so) THEN bool_and(so) END, true
 FROM four WHERE as_printed HAVING count(*) > 0
 UNION ALL
-SELECT 'so does query h on an ISAM table, for which this INGRES has another plan', bool_and(so), false
+SELECT 'so does query h on a hashed table, for which this INGRES has another plan', bool_and(so), false
 FROM four WHERE NOT as_printed HAVING count(*) > 0
