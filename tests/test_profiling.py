@@ -492,7 +492,7 @@ def callers(*modules, for_nine):
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "none")}, "holds"),
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "right")}, "partly"),
-        # an optimizer is negligible below the least overhead that was taken out, 2.67 % by the totals
+        # an optimizer is negligible below the least that was taken out, 2.67 % by the totals
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 1, 999)}, "holds"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 26, 974)}, "holds"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 27, 973)}, "partly"),
