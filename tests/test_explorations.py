@@ -94,30 +94,69 @@ def test_where_no_slow_down_is_to_be_avoided_what_a_read_takes_stands_beside():
     ]
 
 
-def test_small_relations_set_every_claim_of_the_slow_down_aside():
-    found = [row | {"tuples": 20_000} for row in pools(below=2.0, slides=2, equal=2.0, twice=1.0)]
-    for claim in ("expl-002", "expl-003", "expl-004", "expl-009"):
-        assert word(claim, "explorations", reads_in_pools=found) == "not tested here"
+def small_pool(slower, differ=(1.0,), blocks=40):
+    """Rows of `reads_in_a_small_pool`; the second read after a read takes turns in differing."""
+    return [
+        {"pool": 0.54, "before": before, "tuples": 1_000_000}
+        | {"time": time, "block": block, "comparison": 0}
+        for block in range(blocks)
+        for before, time in (
+            (CLEAN, 200.0),
+            (AGAIN, 200.0 * differ[block % len(differ)]),
+            (DIRTY, 200.0 * slower),
+        )
+    ]
 
 
 @pytest.mark.parametrize(
-    ("usual", "off", "expected"),
+    ("slower", "differ", "expected"),
     [
-        ([(32, 0), (32, 1)], [(32, 0), (30, 2)], "holds"),
-        ([(32, 0), (32, 1)], [(32, 32), (32, 32)], "partly"),  # the background writer's merit
-        ([(32, 32), (32, 32)], [(32, 32), (32, 32)], "not so"),
-        ([(0, 0), (0, 0)], [(0, 0), (0, 0)], "not so"),  # nothing to spare
-        ([(32, 0), (32, 32)], [(32, 0), (32, 0)], "inconclusive"),
+        (1.035, (1.0,), "holds"),
+        (1.0, (1.0,), "no effect"),
+        (1.2, (1.0,), "stronger"),
+        (0.9, (1.0,), "reversed"),
+        (1.035, (0.9, 1.11), "inconclusive"),  # two alike differ by more
     ],
 )
-def test_a_delay_is_judged_by_what_it_spares_the_reader_and_who_does(usual, off, expected):
+def test_a_small_slow_down_is_told_where_two_reads_alike_differ_by_less(slower, differ, expected):
+    found = small_pool(slower, differ)
+    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == expected
+
+
+def test_small_relations_set_every_claim_of_the_slow_down_aside():
+    found = [row | {"tuples": 20_000} for row in pools(below=2.0, slides=2, equal=2.0, twice=1.0)]
+    for claim in ("expl-003", "expl-004", "expl-009"):
+        assert word(claim, "explorations", reads_in_pools=found) == "not tested here"
+    found = [row | {"tuples": 20_000} for row in small_pool(2.0)]
+    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == "not tested here"
+
+
+@pytest.mark.parametrize(
+    ("faster", "meanwhile", "spared", "expected"),
+    [
+        (0.9, (80, 90), [(32, 0), (30, 2)], "holds"),
+        (0.9, (80, 90), [(32, 32), (32, 32)], "partly"),  # the background writer's merit
+        (0.9, (0, 0), [(32, 0), (30, 2)], "partly"),  # by chance, as the checkpointer wrote none
+        (1.0, (80, 90), [(32, 0), (30, 2)], "partly"),
+        (1.0, (0, 0), [(24, 158), (158, 24)], "not so"),
+        (0.9, (80, 90), [(24, 158), (158, 24)], "inconclusive"),
+        (0.9, (0, 90), [(32, 0), (30, 2)], "inconclusive"),
+    ],
+)
+def test_a_delay_is_judged_by_the_time_that_it_saves_and_by_what_the_checkpointer_spares(
+    faster, meanwhile, spared, expected
+):
+    """`meanwhile` takes turns, `spared` are the reader's pages at once and after the delay."""
     found = [
-        {"tuples": 1_000_000, "round": number, "bgwriter": bgwriter, "event": event}
+        {"tuples": 1_000_000, "block": block, "comparison": 0, "bgwriter": bgwriter, "event": event}
         | {"dirty": 1, "background_writer": 0, "client_backend": 0, "checkpointer": 0}
-        | {"reader": reader}
-        for bgwriter, rounds in (("as by default", usual), ("off", off))
-        for number, pages in enumerate(rounds)
-        for event, reader in zip(("update", "update, wait"), pages, strict=True)
+        | {"reader": reader, "meanwhile": written, "time": time}
+        for bgwriter in ("as by default", "off")
+        for block in range(6)
+        for event, reader, written, time in (
+            ("update", spared[block % 2][0], 0, 100.0),
+            ("update, wait", spared[block % 2][1], meanwhile[block % 2], 100.0 * faster),
+        )
     ]
     assert word("expl-008", "explorations", waiting=found) == expected
     fewer = [row | {"tuples": 5000} for row in found]

@@ -18,7 +18,6 @@ from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Server, releases, set_session
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
-from pgrerun.progress import track
 from pgrerun.record import printed, statistics
 
 READ, UPDATED, SMALL_READ = "miltup1", "miltup2", "miltup0"
@@ -109,6 +108,31 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
         prepare=lambda block, pool, before: prepare(servers[pool], before),
         pairs=pairs(bed),
         warmup=0,  # each is vacuumed first
+        tuples=bed.parameters.tuples,
+    )
+
+
+@experiment(units={"time": "ms"}, needs=["restart"])
+def reads_in_a_small_pool(bed: Testbed) -> Iterator[Row]:
+    """The same read in a pool of the share of the slides' smallest, four times as often.
+
+    The print's slow-down is a few per cent, and so is what one read differs by from the next. After
+    a read it runs twice a block, so that what two alike differ by is known as well as it is.
+    """
+    server = cluster(bed, BELOW)
+
+    def measure(block: Block, before: str) -> dict[str, float]:
+        with server.connect() as connection:
+            return {"time": 1000 * _timed(connection).seconds}
+
+    yield from bed.compare(
+        measure,
+        {"before": [CLEAN, DIRTY, AGAIN]},
+        prepare=lambda block, before: prepare(server, before),
+        pairs=pairs(bed, 4 * int(bed.parameters.pairs)),
+        warmup=0,  # each is vacuumed first
+        fixed=True,
+        pool=BELOW,
         tuples=bed.parameters.tuples,
     )
 
@@ -225,9 +249,14 @@ def counted_reads(
 
 def reads(connection: psycopg.Connection, relation: str) -> dict[str, int]:
     """Pages of one read of a relation: read, hit (found in the pool) and written."""
-    scan = SQL.text("buffer_pool.scan", relation=relation)
-    pages = plans.explain(connection, scan, execute=True).buffers or {}
+    pages = explained_read(connection, relation).buffers or {}
     return {what: pages[f"shared_{what}"] for what in ("read", "hit", "written")}
+
+
+def explained_read(connection: psycopg.Connection, relation: str) -> plans.Plan:
+    """The plan of one read of a relation, with its pages and its time."""
+    scan = SQL.text("buffer_pool.scan", relation=relation)
+    return plans.explain(connection, scan, execute=True)
 
 
 def look(connection: psycopg.Connection, name: str, **values: str) -> tuple[int, ...]:
@@ -277,47 +306,72 @@ def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
                 yield {"bgwriter": words, **_written(delta)}
 
 
-@experiment(units={"dirty": "pages", "reader": "pages", **WRITTEN}, needs=["restart"])
-def waiting(bed: Testbed, rounds: int = 3) -> Iterator[Row]:
-    """Dirty pages of the updated relation at once, after a delay and after a checkpoint.
+AT_ONCE, WAITED, AFTER_CHECKPOINT = "update", "update, wait", "update, checkpoint"
+# The checkpoint is for the chart, with the background writer as it is set.
+WAITS = [
+    *itertools.product(BACKGROUND_WRITER, (AT_ONCE, WAITED)),
+    ("as by default", AFTER_CHECKPOINT),
+]
+
+
+@experiment(
+    units={"time": "ms", "dirty": "pages", "reader": "pages", "meanwhile": "pages", **WRITTEN},
+    needs=["restart"],
+)
+def waiting(bed: Testbed) -> Iterator[Row]:
+    """A read of miltup1 at once after an update of miltup2, after a delay and after a checkpoint.
 
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation, with the
     background writer and without, so that nobody but the checkpointer can spare the reader a page.
-    `dirty` when the reader of miltup1 comes, `reader` what it writes; the others from the update
-    on. Each begins with the relation as it was loaded. By its log an update of the slides' relation
+    `time` is the read's by EXPLAIN (ANALYZE, BUFFERS), as in print, and `reader` what it writes;
+    `dirty` are pages of the updated relation when it comes, and `meanwhile` what the checkpointer
+    writes between the end of the update and that of the read. The others count from the update on.
+    Each begins with the relation as it was loaded. By its log an update of the slides' relation
     makes a checkpoint due.
     """
     server = cluster(bed, EQUAL)
     server.extension("pg_buffercache")
-    events = ("update", "update, wait", "update, checkpoint")
-    variants = list(itertools.product(range(rounds), BACKGROUND_WRITER, events))
+    delays = {WAITED: bed.parameters.wait}
     with (
         counters.Counters(server) as counter,
         server.connect() as connection,
         server.connect() as probe,
     ):
         dirty_pages(probe)  # planned before it counts
-        for number, bgwriter, event in track(variants, "who writes after an update"):
+
+        def measure(block: Block, bgwriter: str, event: str, seconds: float) -> dict[str, float]:
             with server.reloaded(checkpoint_timeout="5min", **BACKGROUND_WRITER[bgwriter]):
                 # or a vacuum's free space decides which pages an update makes dirty, and when
                 SQL.run(connection, "buffer_pool.rewrite")
                 settle(connection)
-                seconds = bed.parameters.wait if event.endswith("wait") else 0
-                with counter.measured(connection, probe) as delta:
+                with counter.measured(connection) as updating:
                     SQL.run(connection, "buffer_pool.after_an_update")
-                    if event.endswith("checkpoint"):
+                    if event == AFTER_CHECKPOINT:
                         SQL.run(connection, "buffer_pool.checkpoint")
+                with counter.measured(connection, probe) as later:
                     time.sleep(seconds)
-                    row: Row = {
-                        "round": number,
-                        "bgwriter": bgwriter,
-                        "event": event,
-                        "seconds": seconds,
-                        "tuples": bed.parameters.tuples,
-                        "dirty": dirty_pages(probe),
-                        "reader": reads(connection, READ)["written"],
-                    }
-            yield row | _written(delta)
+                    dirty = dirty_pages(probe)
+                    plan = explained_read(connection, READ)
+            first, then = _written(updating), _written(later)
+            return {
+                "time": plan.execution_ms or 0,
+                "dirty": dirty,
+                "reader": (plan.buffers or {})["shared_written"],
+                "meanwhile": then["checkpointer"],
+                **{who: first[who] + then[who] for who in WRITTEN},
+            }
+
+        yield from bed.compare(
+            measure,
+            [
+                {"bgwriter": bgwriter, "event": event, "seconds": delays.get(event, 0)}
+                for bgwriter, event in WAITS
+            ],
+            pairs=pairs(bed, statistics.ENOUGH),
+            warmup=0,
+            fixed=True,
+            tuples=bed.parameters.tuples,
+        )
 
 
 @experiment(
