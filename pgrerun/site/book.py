@@ -258,9 +258,11 @@ class Book:
 
         source = self.notebook(chapter)
         running = self.build / "running" / f"{chapter}.ipynb"
-        with self.alone() as scratch, _without_builds(self.build / "cache"):
+        cache = str((self.build / "cache").absolute())
+        hidden = {"XDG_CACHE_HOME": cache, university_ingres.VARIABLE: ""}
+        with self.alone() as scratch:
             try:
-                execute(source, running, {}, title=chapter, scratch=scratch)
+                execute(source, running, {}, title=chapter, scratch=scratch, environment=hidden)
                 # papermill adds to the notebook's metadata; the committed one keeps its own.
                 executed = nbformat.read(running, as_version=4)
                 _write(committed(executed), source)
@@ -756,22 +758,6 @@ def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def _is_injected(cell: nbformat.NotebookNode) -> bool:
     return _INJECTED in cell.metadata.get("tags", [])
-
-
-@contextmanager
-def _without_builds(cache: Path) -> Iterator[None]:
-    """Let what is started in the block see an empty cache, and no University INGRES."""
-    hidden = {"XDG_CACHE_HOME": str(cache.absolute()), university_ingres.VARIABLE: ""}
-    before = {name: os.environ.get(name) for name in hidden}
-    os.environ.update(hidden)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
