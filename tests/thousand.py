@@ -60,11 +60,17 @@ class Chapter:
             kept["claim"]: other for kept in self.verdicts if (other := undecided(kept)) is not None
         }
 
-    def write(self, folder: Path, machine: Machine, chances: Mapping[str, float], dice) -> None:
+    def write(
+        self,
+        folder: Path,
+        machine: Machine,
+        chances: Mapping[str, float],
+        dice: Mapping[str, random.Random],
+    ) -> None:
         """The record of this chapter by a machine; `chances` are of the other word, by claim."""
         told = [
             self.others[kept["claim"]]
-            if kept["claim"] in self.others and dice.random() < chances[kept["claim"]]
+            if kept["claim"] in self.others and dice[kept["claim"]].random() < chances[kept["claim"]]
             else kept
             for kept in self.verdicts
         ]
@@ -133,11 +139,13 @@ def make(
 
     `planted` gives for some claims the probability of the other word as a function of the machine.
     """
-    dice = random.Random(seed)
     templates = [Chapter(name) for name in chapters]
-    base = {c: dice.uniform(0.1, 0.6) for template in templates for c in template.others}
+    # a die for each claim, so that the words of one don't hang on what is published of others
+    dice = {c: random.Random(f"{seed} {c}") for template in templates for c in template.others}
+    base = {claim: die.uniform(0.1, 0.6) for claim, die in dice.items()}
     assert set(planted) <= set(base), "a planted claim has no other word"
-    made = list(machines) or [Machine.drawn(dice) for _ in range(number)]
+    drawn = random.Random(seed)
+    made = list(machines) or [Machine.drawn(drawn) for _ in range(number)]
     for place_of, machine in enumerate(made):
         chances = base | {claim: chance(machine) for claim, chance in planted.items()}
         for template in templates:

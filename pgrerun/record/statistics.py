@@ -501,8 +501,9 @@ def difference(groups: Sequence[ArrayLike]) -> Difference | None:
     values = np.concatenate(large) if large else np.empty(0)
     if len(large) < 2 or values.min() == values.max():
         return None
-    h, p = stats.kruskal(*large)
-    return Difference(float(h), len(large) - 1, float(p), float(h) / (values.size - 1))
+    # of groups that lie alike it may come out a rounding error below 0, where p would be no number
+    h, freedom = max(float(stats.kruskal(*large).statistic), 0.0), len(large) - 1
+    return Difference(h, freedom, float(stats.chi2.sf(h, freedom)), h / (values.size - 1))
 
 
 def difference_within(strata: Sequence[Sequence[ArrayLike]]) -> Difference | None:
