@@ -70,7 +70,8 @@ class Chapter:
         """The record of this chapter by a machine; `chances` are of the other word, by claim."""
         told = [
             self.others[kept["claim"]]
-            if kept["claim"] in self.others and dice[kept["claim"]].random() < chances[kept["claim"]]
+            if kept["claim"] in self.others
+            and dice[kept["claim"]].random() < chances[kept["claim"]]
             else kept
             for kept in self.verdicts
         ]
