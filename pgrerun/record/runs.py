@@ -192,6 +192,28 @@ class Run:
             raise
         return run
 
+    @classmethod
+    def reopen(cls, name: str, chapter: str) -> list[str]:
+        """Take a finished run up again, and return the experiments that it had set aside.
+
+        The next run of its name with the same parameters, server and code resumes it, and measures
+        those alone. RecordError where there is no such run, or it isn't whole.
+        """
+        record = load(name, chapter)
+        [part] = record.parts
+        run = cls.open(name, chapter, key=part.head.key, environment={})
+        try:
+            run._rows = {
+                table: found.astype(object).where(found.notna(), None).to_dict("records")
+                for table, found in part.tables.items()
+            }
+            about = record.about[chapter]
+            run._complete = {table: one for table, one in about.items() if "reason" not in one}
+            run._rewrite(started_at=record.started)
+        finally:
+            run.release()
+        return sorted(about.keys() - run._complete.keys())
+
     def _note(self, sentence: str) -> None:
         self.notes.append(sentence)
         log.info(sentence)
@@ -395,9 +417,10 @@ class Run:
             if self._rows[name] or "reason" not in about
         }
 
-    def _rewrite(self) -> None:
+    def _rewrite(self, **changed: str) -> None:
         """Write the journal anew, of what is remembered."""
         head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
+        head = _json(json.loads(head) | changed)
         entries = [
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
             *({"table": name, "about": about} for name, about in self._complete.items()),
