@@ -131,7 +131,7 @@ def scrub(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 # ---- writing
@@ -212,7 +212,7 @@ class Run:
             run._rewrite(started_at=record.started)
         finally:
             run.release()
-        return sorted(about.keys() - run._complete.keys())
+        return [table for table in about if table not in run._complete]
 
     def _note(self, sentence: str) -> None:
         self.notes.append(sentence)
@@ -506,7 +506,7 @@ class Run:
             "environment": self.environment,
         }
         (folder / ENVIRONMENT).write_text(
-            json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n", "utf-8"
+            json.dumps(scrub(head), ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
         for name in (*files, ENVIRONMENT):
             _sync(folder / name)
