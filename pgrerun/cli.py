@@ -199,6 +199,13 @@ def run(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the published run, which is committed.")
     ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Keep what a finished run of this name measured, and measure what it set aside.",
+        ),
+    ] = False,
     keep_address: Annotated[
         bool,
         typer.Option(
@@ -231,8 +238,18 @@ def run(
         _run_only(book, states, only, name)
         return
     for state in states:
+        if complete:
+            _reopen(name or state.parameters.profile, state.chapter)
         _run(book, state, out=out and out.resolve(), name=name, keep_address=keep_address)
         _tell_verdicts(name or state.parameters.profile, state.chapter)
+
+
+def _reopen(run: str, chapter: str) -> None:
+    from pgrerun.record.runs import Run
+
+    aside = Run.reopen(run, chapter)
+    listed = ", ".join(aside) or "nothing"
+    _tell(f"{chapter}: run {run!r} had set aside {listed}, which is measured now.")
 
 
 def _tell_verdicts(run: str, chapter: str) -> None:

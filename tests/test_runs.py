@@ -50,6 +50,29 @@ def finished_run(name="mine", values=(1, 2, 3), scale=1.0, units=UNITS, **kw):
     return run
 
 
+def test_a_finished_run_is_completed_by_what_it_had_set_aside():
+    with start() as run:
+        append(run, 0, share=None)
+        append(run, 1, share=0.5)
+        run.complete("ladder", {"units": UNITS})
+        run.complete("upgrade", {"units": UNITS, "capability": "pg_upgrade", "reason": "none"})
+        began, rows = run.started_at, run.rows("ladder")
+    assert Run.reopen("mine", "tp1") == ["upgrade"]
+    with start() as run:
+        assert run.started_at == began and run.about("upgrade") is None
+        kept = run.rows("ladder")
+        assert [{n: row[n] for n in rows[0]} for row in kept] == rows
+        assert run.about("ladder")["units"] == UNITS
+        run.append("upgrade", rows[0])
+        run.complete("upgrade", {"units": UNITS})
+    assert measured() == [1.0, 1.0] and len(runs.load("mine").tables["tp1"]["upgrade"]) == 1
+
+
+def test_no_run_that_was_not_finished_is_completed():
+    with pytest.raises(RecordError, match="mine"):
+        Run.reopen("mine", "tp1")
+
+
 def blocks(run):
     return [row["block"] for row in run.rows("ladder")]
 

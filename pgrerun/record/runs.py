@@ -131,7 +131,7 @@ def scrub(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 # ---- writing
@@ -191,6 +191,28 @@ class Run:
             run.release()
             raise
         return run
+
+    @classmethod
+    def reopen(cls, name: str, chapter: str) -> list[str]:
+        """Take a finished run up again, and return the experiments that it had set aside.
+
+        The next run of its name with the same parameters, server and code resumes it, and measures
+        those alone. RecordError where there is no such run, or it isn't whole.
+        """
+        record = load(name, chapter)
+        [part] = record.parts
+        run = cls.open(name, chapter, key=part.head.key, environment={})
+        try:
+            run._rows = {
+                table: found.astype(object).where(found.notna(), None).to_dict("records")
+                for table, found in part.tables.items()
+            }
+            about = record.about[chapter]
+            run._complete = {table: one for table, one in about.items() if "reason" not in one}
+            run._rewrite(started_at=record.started)
+        finally:
+            run.release()
+        return [table for table in about if table not in run._complete]
 
     def _note(self, sentence: str) -> None:
         self.notes.append(sentence)
@@ -395,9 +417,10 @@ class Run:
             if self._rows[name] or "reason" not in about
         }
 
-    def _rewrite(self) -> None:
+    def _rewrite(self, **changed: str) -> None:
         """Write the journal anew, of what is remembered."""
         head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
+        head = _json(json.loads(head) | changed)
         entries = [
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
             *({"table": name, "about": about} for name, about in self._complete.items()),
@@ -483,7 +506,7 @@ class Run:
             "environment": self.environment,
         }
         (folder / ENVIRONMENT).write_text(
-            json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n", "utf-8"
+            json.dumps(scrub(head), ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
         for name in (*files, ENVIRONMENT):
             _sync(folder / name)
