@@ -382,14 +382,15 @@ def test_a_fault_has_a_part_in_a_choice_that_it_takes_most_of_the_way_to(
     assert word("lai-076", CHAPTER, joins_of_postgres95=found) == verdict
 
 
-STRAIGHT, BENT, FLAT = (483, 620, 757, 894, 1031), (483, 620, 757, 894, 1171), (483,) * 5
+STRAIGHT, BENT, FLAT = (483, 620, 757, 894, 1031), (483, 600, 757, 914, 1031), (483,) * 5
+STEEP = (483, 757, 1031, 1305, 1579)
 
 
 @pytest.mark.parametrize(
     ("as_printed", "upper", "verdict"),
-    [
-        *((STRAIGHT, STRAIGHT, "holds"), (BENT, STRAIGHT, "partly"), (STRAIGHT, BENT, "partly")),
-        *((STRAIGHT, FLAT, "partly"), (FLAT, FLAT, "not so")),
+    [  # with both bounds the line decides nothing
+        *((STRAIGHT, STRAIGHT, "holds"), (FLAT, STRAIGHT, "holds"), (STRAIGHT, BENT, "partly")),
+        *((STRAIGHT, STEEP, "partly"), (STRAIGHT, FLAT, "not so"), (FLAT, FLAT, "not so")),
     ],
 )
 def test_a_line_is_straight_where_each_tenth_adds_as_much(as_printed, upper, verdict):
