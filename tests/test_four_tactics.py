@@ -234,13 +234,15 @@ def test_the_logarithm_is_there_because_of_the_commands_that_have_one(share, cal
     ],
 )
 def test_asking_for_a_page_is_judged_with_looking_for_it_and_without(read, get_page, expected):
-    taken = {"read": read, "get_page": get_page, "scan": 1000 - read - get_page}
+    # what chooses a buffer is a routine of its own, and get_page calls it
+    taken = {"read": read, "get_page": 0, "choose_buf": get_page, "scan": 1000 - read - get_page}
+    calling = {"get_page": read + get_page}
     rows = [
-        routine(name, many, query=query) | {"organization": organization}
+        routine(name, many, calling.get(name, many), query=query) | {"organization": organization}
         for query, organization in (("c", "heap"), ("h", "hash"))
         for name, many in taken.items()
     ]
-    rows.append(routine("get_page", 10**9, query="h") | {"organization": "isam"})
+    rows.append(routine("get_page", 10**9, 10**9, query="h") | {"organization": "isam"})
     assert word("ston-025", "four_tactics", ingres_routines=rows) == expected
 
 

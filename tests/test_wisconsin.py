@@ -150,10 +150,6 @@ def test_relations_are_loaded_once_for_a_size(cluster, both):
     assert seen[0] == seen[1] != seen[2]
 
 
-JOINED = ("q12", "q13", "q14", "q9", "q10", "q11")  # with a clustered index, and with none
-ABPRIME = ("q13", "q16")  # with a clustered index, and with one that isn't
-
-
 @pytest.mark.parametrize(
     ("name", "key", "node"),
     [
@@ -326,10 +322,6 @@ PROJECTED = ((3.07, 3.07, "holds"), (9.0, 4.6, "stronger"), (1.0, 3.07, "partly"
         ("lai-033", ("q5", "q6", "q3", "q4"), 0.9, 0.9, "reversed"),
         ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 9.0, "partly"),
         ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 0.5, "no effect"),
-        *(("lai-034", JOINED, *found) for found in ((1.19, 1.19, "holds"), (0.8, 1.19, "partly"))),
-        ("lai-034", JOINED, 0.8, 0.1, "reversed"),
-        *(("lai-035", ABPRIME, *found) for found in ((1.39, 1.39, "holds"), (0.7, 1.39, "partly"))),
-        ("lai-035", ABPRIME, 0.7, 0.1, "reversed"),
         *(("lai-036", ("q18", "onek"), *found) for found in PROJECTED),
         *(
             ("lai-037", ("q27", "q30"), *found)
@@ -356,6 +348,12 @@ def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pairs, execute
 
     assert words(queries.SPECIFIED) == expected
     assert words(SMALL) == "not tested here"
+
+
+@pytest.mark.parametrize("claim", ["lai-034", "lai-035"])
+def test_joins_of_a_planner_that_was_changed_by_hand_wait_for_one_that_is(chapter, claim):
+    found = chapter.judge(claim)
+    assert str(found.verdict) == "not tested here" and "postgres95-clustered" in found.note
 
 
 @pytest.mark.parametrize(
