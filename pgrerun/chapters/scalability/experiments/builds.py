@@ -312,8 +312,9 @@ ENOUGH = 20
 def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     """Both loads on 9.2, kept on one processor and on all, with as many clients for each.
 
-    All is in the pool, no commit waits for the flush, and no checkpoint comes. In more blocks than other comparisons, and in all of them: a look at what each load gains would
-    end before it is plain which one gains more.
+    All is in the pool, no commit waits for the flush, and no checkpoint comes. In more blocks than
+    other comparisons, and in all of them: a look at what each load gains would end before it is
+    plain which one gains more.
     """
     new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
     with Cluster(programs(new), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:

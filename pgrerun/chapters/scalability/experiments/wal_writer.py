@@ -4,13 +4,13 @@ A commit that waits for no flush is on the disk when the WAL writer has come. On
 say on a row that its transaction has committed; until then whoever reads it asks the commit log.
 """
 
+import itertools
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-
-import numpy as np
 
 from pgrerun.chapters.scalability.experiments.builds import (
     complete,
@@ -28,7 +28,7 @@ from pgrerun.chapters.scalability.load import (
     relations,
     roomy_pool,
 )
-from pgrerun.lab.instruments import pgbench, wal
+from pgrerun.lab.instruments import pgbench, sessions, wal
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
@@ -41,6 +41,7 @@ UNITS = {
 }
 LOOKED_AT = 2  # seconds
 EVERY = 0.005  # seconds
+UPDATES = 2_000  # a second, so that a scan of either build meets as many
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -62,29 +63,19 @@ def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
             server.extension("pageinspect")
 
         def measure(block: Block, build: str) -> dict[str, float]:
-            timed = _side_by_side(bed, servers[build], seconds, block.seed)
-            with ThreadPoolExecutor(1) as pool:
-                over = threading.Event()
-                watching = pool.submit(_watched, servers[build], over)
-                try:
-                    _side_by_side(bed, servers[build], LOOKED_AT, block.seed)
-                finally:
-                    over.set()
-                return timed | watching.result()
+            found = _side_by_side(bed, servers[build], seconds, block.seed)
+            with sessions.meanwhile(lambda over: found.update(_watched(servers[build], over))):
+                _side_by_side(bed, servers[build], LOOKED_AT, block.seed)
+            return found
 
-        yield from bed.compare(
-            measure,
-            {"build": names},
-            pairs=pairs(bed),
-            warmup=0,
-            positive=["scans", "updates"],
-        )
+        many, positive = pairs(bed, bed.parameters.pairs), ["scans", "updates"]
+        yield from bed.compare(measure, {"build": names}, pairs=many, warmup=0, positive=positive)
 
 
 def _side_by_side(bed: Testbed, server: Cluster, seconds: int, seed: int) -> dict[str, float]:
     """Scans and updates a second, by a client for each."""
 
-    def run(script: str) -> float:
+    def run(script: str, *more: str) -> float:
         return pgbench.run(
             server,
             SQL.script(script),
@@ -92,10 +83,11 @@ def _side_by_side(bed: Testbed, server: Cluster, seconds: int, seed: int) -> dic
             protocol="prepared",
             seed=seed,
             variables=relations(bed).variables,
+            more=more,
         ).tps
 
     with ThreadPoolExecutor(1) as pool:
-        updating = pool.submit(run, "update")
+        updating = pool.submit(run, "update", f"--rate={UPDATES}")
         return {"scans": run("scan"), "updates": updating.result()}
 
 
@@ -111,26 +103,27 @@ def _watched(server: Cluster, over: threading.Event) -> dict[str, float]:
             looks.append((time.perf_counter(), inserted, flushed))
             [[versions, unknown]] = connection.execute(hints).fetchall()
             shares.append(unknown / versions)
+    # while nothing was inserted, nothing waits
     writing = [k for k in range(1, len(looks)) if looks[k][1] > looks[k - 1][1]]
-    unknown = [shares[k] for k in writing]
     return {
-        "unflushed": 1e3 * waited(looks, writing),
-        "unknown": float(np.mean(unknown)) if unknown else float("nan"),
+        "unflushed": 1e3 * mean([one for k in writing for one in waited(looks[k:])]),
+        "unknown": mean([float(shares[k]) for k in writing]),
     }
 
 
-def waited(looks: list[tuple[float, int, int]], writing: list[int]) -> float:
-    """Seconds, on average, until what was inserted at a look is seen on the disk.
+def waited(looks: Sequence[tuple[float, int, int]]) -> Iterator[float]:
+    """Seconds until what was inserted at the first look is seen on the disk; none if it isn't.
 
-    Looks in turn are a time and two positions, of what was inserted by then and of what was on the
-    disk; `writing` are those that count. What wasn't on the disk by the last look is left out.
+    Looks in turn are a time and two positions: up to where the WAL was inserted by then, and up to
+    where it was on the disk.
     """
-    found = []
-    for one in writing:
-        began, inserted, _ = looks[one]
-        ends = (at for at, _, flushed in looks[one:] if flushed >= inserted)
-        found += [end - began for end in [next(ends, None)] if end is not None]
-    return float(np.mean(found)) if found else float("nan")
+    began, inserted, _ = looks[0]
+    yield from itertools.islice((at - began for at, _, end in looks if end >= inserted), 1)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Their mean; of none NaN, which is measured again."""
+    return sum(values) / len(values) if values else math.nan
 
 
 @experiment(units={"tps": "transactions/s"}, needs=["restart"])
