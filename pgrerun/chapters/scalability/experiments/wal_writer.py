@@ -1,4 +1,4 @@
-"""The WAL writer of 2011, before and after the commit by which a full page of WAL wakes it.
+"""The WAL writer of 2011, which a full page of WAL wakes, and the one that slept its time.
 
 A commit that waits for no flush is on the disk when the WAL writer has come. Only then a hint may
 say on a row that its transaction has committed; until then whoever reads it asks the commit log.
@@ -13,82 +13,100 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from pgrerun.chapters.scalability.experiments.builds import (
+    RELEASES,
     complete,
     over_clients,
     patched,
     programs,
 )
-from pgrerun.chapters.scalability.load import (
-    SQL,
-    UNFLUSHED,
-    loaded,
-    ours,
-    pairs,
-    processors,
-    relations,
-    roomy_pool,
-)
+from pgrerun.chapters.scalability.load import SQL, TPS, UNFLUSHED, ours, pairs, processors
 from pgrerun.lab.instruments import pgbench, sessions, wal
+from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 
 PATCH = ["walwriter"]
-UNITS = {
-    "scans": "scans/s",
-    "updates": "transactions/s",
-    "unflushed": "ms",
-    "unknown": "share of the versions",
-}
-LOOKED_AT = 2  # seconds
+ROWS = 300
+UPDATES = 2_000  # a second, so that all builds commit as often
+SCANS = 50  # of one statement
 EVERY = 0.005  # seconds
-UPDATES = 2_000  # a second, so that a scan of either build meets as many
+NOBODY, WRITER = "nobody", "a client that updates"
 
 
-@experiment(units=UNITS, needs=["restart"])
-def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
-    """Scans of pgbench's branches by one client, while another updates one after the other.
+@experiment(units={"unflushed": "ms", "unknown": "share of the versions"}, needs=["restart"])
+def commits_reach_disk(bed: Testbed) -> Iterator[Row]:
+    """How long commits that wait for no flush take to be on the disk, and what scans miss by it.
 
-    No commit waits for the flush, all is in the pool, and no checkpoint comes. What both do alone
-    is timed; then they run once more, watched. `unflushed` is how long what was inserted into the
-    WAL takes to be on the disk, `unknown` the share of the row versions about which a scan asks the
-    commit log, as no hint of theirs is set: both on average.
+    One client updates rows of a small table, so many a second, and another scans it. `unflushed` is
+    how long what was inserted into the WAL takes to be on the disk, `unknown` the share of the row
+    versions about which a scan asks the commit log, as they lack a hint: both on average. On 9.1
+    and 9.2, and before and after the commit that has the WAL writer woken.
     """
-    settings = ours(bed) | UNFLUSHED | roomy_pool(bed)
-    seconds = max(1, round(bed.parameters.seconds))
-    names = complete(patched(PATCH))
+    seconds = max(1, round(shortened(2 * bed.parameters.seconds)))
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(Cluster(programs(name), settings)) for name in names}
-        for server in servers.values():
-            loaded(bed, server)
-            server.extension("pageinspect")
+        servers = _servers(bed, stack, complete([RELEASES, *patched(PATCH)]))
 
         def measure(block: Block, build: str) -> dict[str, float]:
-            found = _side_by_side(bed, servers[build], seconds, block.seed)
+            found: dict[str, float] = {}
             with sessions.meanwhile(lambda over: found.update(_watched(servers[build], over))):
-                _side_by_side(bed, servers[build], LOOKED_AT, block.seed)
+                _side_by_side(servers[build], WRITER, seconds, block.seed)
             return found
 
-        many, positive = pairs(bed, bed.parameters.pairs), ["scans", "updates"]
-        yield from bed.compare(measure, {"build": names}, pairs=many, warmup=0, positive=positive)
+        yield from bed.compare(measure, {"build": list(servers)}, pairs=pairs(bed), warmup=0)
 
 
-def _side_by_side(bed: Testbed, server: Cluster, seconds: int, seed: int) -> dict[str, float]:
-    """Scans and updates a second, by a client for each."""
+@experiment(units={"scans": "scans/s"}, needs=["restart"])
+def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
+    """The same scans, timed, beside that client and beside nobody, on 9.1 and 9.2.
+
+    Beside nobody every row has its hint, so that the releases scan at their own speeds.
+    """
+    seconds = max(1, round(bed.parameters.seconds))
+    with ExitStack() as stack:
+        servers = _servers(bed, stack, complete([RELEASES]))
+
+        def measure(block: Block, build: str, beside: str) -> dict[str, float]:
+            return {"scans": _side_by_side(servers[build], beside, seconds, block.seed)}
+
+        variants = {"build": list(servers), "beside": [NOBODY, WRITER]}
+        many = pairs(bed, bed.parameters.pairs)
+        yield from bed.compare(measure, variants, pairs=many, warmup=0, positive=["scans"])
+
+
+def _servers(bed: Testbed, stack: ExitStack, names: Sequence[str]) -> dict[str, Cluster]:
+    servers = {}
+    for name in names:
+        server = stack.enter_context(Cluster(programs(name), ours(bed) | UNFLUSHED))
+        server.extension("pageinspect")
+        with server.connect() as connection:
+            loading.replace(connection, "updated", SQL.text("wal_writer.updated"))
+            SQL.run(connection, "wal_writer.fill_updated", rows=ROWS)
+        servers[name] = server
+    return servers
+
+
+def _side_by_side(server: Cluster, beside: str, seconds: int, seed: int) -> float:
+    """Scans a second by one client, for so many seconds."""
 
     def run(script: str, *more: str) -> float:
+        variables = {"rows": ROWS, "scans": SCANS}
+        text, protocol = SQL.script(script), "prepared"
         return pgbench.run(
             server,
-            SQL.script(script),
+            text,
             seconds=seconds,
-            protocol="prepared",
+            protocol=protocol,
             seed=seed,
-            variables=relations(bed).variables,
+            variables=variables,
             more=more,
         ).tps
 
     with ThreadPoolExecutor(1) as pool:
-        updating = pool.submit(run, "update", f"--rate={UPDATES}")
-        return {"scans": run("scan"), "updates": updating.result()}
+        updating = pool.submit(run, "update", f"--rate={UPDATES}") if beside == WRITER else None
+        scans = SCANS * run("scan")
+        if updating:
+            updating.result()
+    return scans
 
 
 def _watched(server: Cluster, over: threading.Event) -> dict[str, float]:
@@ -126,7 +144,7 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-@experiment(units={"tps": "transactions/s"}, needs=["restart"])
+@experiment(units=TPS, needs=["restart"])
 def woken_wal_writer(bed: Testbed) -> Iterator[Row]:
     """pgbench's own transaction before and after that commit, by as many clients as processors."""
     many = [(name, "writers", processors()) for name in complete(patched(PATCH))]
