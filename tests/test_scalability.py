@@ -19,6 +19,7 @@ from pgrerun.chapters.scalability.experiments import (
     light_locks,
     locks,
     wal,
+    wal_writer,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, pgbench, sessions
@@ -163,6 +164,18 @@ def test_headers_tell_how_a_spinlock_is_waited_for_on_itanium(bed):
 # ---- the commit log and the WAL
 
 
+def test_wal_waits_for_the_disk_from_when_it_was_inserted_until_it_is_seen_there():
+    looks = [(1.0, 20, 10), (2.0, 30, 20), (4.0, 30, 30), (5.0, 40, 30)]
+    assert [list(wal_writer.waited(looks[k:])) for k in (0, 1, 3)] == [[1.0], [2.0], []]
+
+
+def test_a_woken_wal_writer_brings_commits_to_the_disk_sooner(monkeypatch, bed):
+    monkeypatch.setattr(wal_writer, "pairs", lambda bed: 1)
+    rows = {row["build"]: row for row in on_builds(bed, wal_writer.commits_reach_disk)}
+    assert rows["9.2"]["unflushed"] < rows["9.1"]["unflushed"] / 2
+    assert rows["9.2"]["unknown"] < rows["9.1"]["unknown"] <= 1
+
+
 def test_index_scans_ask_the_commit_log_for_nothing_that_they_know(bed):
     rows = list(bed.measure(wal.index_scans, {}))
     unseen, *seen = (row["questions"] for row in rows)
@@ -283,7 +296,8 @@ def test_server_and_clients_are_kept_on_one_processor_and_let_go_again(bed):
     rows = measured(bed, clients.by_processors)
     assert {row["processors"] for row in rows} == {1, len(usable)}
     assert os.sched_getaffinity(0) == usable
-    roles = bed.cluster(**load.ours(bed)).pids()
+    settings = load.ours(bed) | load.UNFLUSHED | load.roomy_pool(bed)
+    roles = bed.cluster(**settings).pids()
     kept = {}
     for pid, role in roles.items():
         with suppress(ProcessLookupError):  # autovacuum's worker may have ended since
@@ -416,6 +430,14 @@ build  load     clients  processors  tps
 '9.2'  writers  {0}      {0}         120.0
 """
 
+# By so many clients in the middle, and by as many as the talk's larger machine had processors.
+DISH = """
+build  load     clients  processors  tps
+'9.2'  lookups  1        64          100.0
+'9.2'  lookups  24       64          {0}
+'9.2'  lookups  64       64          {1}
+"""
+
 CALLS = """
 build          function       called_by            calls  instructions
 sinval-before  LWLockAcquire  {1}                  1      {0}
@@ -427,10 +449,18 @@ sinval-before  lookups  32       100.0
 sinval         lookups  32       {0}
 """
 
-WRITERS = """
-build             load     clients  processors  tps
-walwriter-before  writers  {0}      {0}         100.0
-walwriter         writers  {0}      {0}         {1}
+# How long commits wait for the WAL writer, what scans miss by it, and what a writer costs them.
+REACH_DISK = """
+build  unflushed  unknown
+'9.1'  {0}        {1}
+'9.2'  20.0       0.1
+"""
+BESIDE_A_WRITER = """
+build  beside                 scans
+'9.1'  nobody                 100.0
+'9.1'  a client that updates  70.0
+'9.2'  nobody                 200.0
+'9.2'  a client that updates  {0}
 """
 
 ON_ALL_PROCESSORS = """
@@ -503,7 +533,7 @@ build             sessions  records  exclusively  waits
 """
 CHECKPOINTED = """
 moment                    waits  exclusively  wal
-right after a checkpoint  {0}    6.0          9.0
+right after a checkpoint  1.2    {0}          9.0
 later                     1.0    6.0          3.0
 """
 
@@ -589,6 +619,17 @@ does not fit  64       {0}
                 ("haas-025", 0, 32, 2000.0, 2000.0, "holds"),
             )
         ),
+        # a dish is lower in the middle, and at the end not
+        *(
+            ("haas-012", processors, {"releases_over_clients": timed(DISH, middle, end)}, said)
+            for processors, middle, end, said in (
+                (64, 1800.0, 6370.0, "holds"),
+                (64, 1800.0, 4800.0, "partly"),
+                (64, 2390.0, 6370.0, "not so"),
+                (2, 1800.0, 6370.0, UNTESTED),
+            )
+        ),
+        ("haas-012", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, UNTESTED),
         # writers gain by the small array, and on the talk's processors
         ("haas-015", 32, {"patches": timed(PGXACT, 120.0)}, "holds"),
         ("haas-015", 32, {"patches": timed(PGXACT, 101.0)}, "no effect"),
@@ -599,12 +640,24 @@ does not fit  64       {0}
         ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 50, 51)}, "not so"),
         ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 0, 0)}, "not so"),
         ("haas-017", 2, {"writer_locks": counted(WRITER_LOCKS, 50, 49)}, UNTESTED),
-        # few processors can show that it gains, and not that it doesn't
-        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 120.0)}, "holds"),
-        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 101.0)}, UNTESTED),
-        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 2, 80.0)}, UNTESTED),
-        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 16, 101.0)}, "no effect"),
-        ("haas-018", 0, {"woken_wal_writer": timed(WRITERS, 16, 80.0)}, "reversed"),
+        # sooner on the disk, fewer questions of a scan, and more of its throughput left
+        *(
+            (
+                "haas-018",
+                0,
+                {
+                    "commits_reach_disk": timed(REACH_DISK, unflushed, unknown),
+                    "scans_beside_a_writer": timed(BESIDE_A_WRITER, scans),
+                },
+                said,
+            )
+            for unflushed, unknown, scans, said in (
+                (200.0, 0.9, 180.0, "holds"),
+                (200.0, 0.9, 141.0, "partly"),
+                (200.0, 0.09, 180.0, "partly"),
+                (19.0, 0.09, 141.0, "not so"),
+            )
+        ),
         # what was fixed, and the cap that the largest pool reaches
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 64, 256)}, "holds"),
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 64, 2048)}, "partly"),
@@ -652,9 +705,10 @@ does not fit  64       {0}
         # insertion, by its lock, and by who waits for it after a checkpoint
         ("haas-081", 0, {"insertion_lock": counted(INSERTION, 1002)}, "holds"),
         ("haas-081", 0, {"insertion_lock": counted(INSERTION, 130)}, "not so"),
-        ("haas-088", 16, {"insertion_after_checkpoint": timed(CHECKPOINTED, 1.2)}, "holds"),
-        ("haas-088", 16, {"insertion_after_checkpoint": timed(CHECKPOINTED, 0.8)}, "reversed"),
-        ("haas-088", 2, {"insertion_after_checkpoint": timed(CHECKPOINTED, 1.2)}, UNTESTED),
+        # by how much is inserted while the lock is held, on however many processors
+        ("haas-088", 0, {"insertion_after_checkpoint": timed(CHECKPOINTED, 6.0)}, "holds"),
+        ("haas-088", 0, {"insertion_after_checkpoint": timed(CHECKPOINTED, 18.0)}, "no effect"),
+        ("haas-088", 0, {"insertion_after_checkpoint": timed(CHECKPOINTED, 27.0)}, "reversed"),
         # the release that divided insertion is not the one that was hoped for
         ("haas-082", 0, {}, "different now"),
         # the process array's locks have to be waited for where commits wait for the flush as well

@@ -279,7 +279,7 @@ def releases_over_clients(bed: Testbed) -> Iterator[Row]:
     swept = sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
     many = [(name, "lookups", n) for name in complete([RELEASES]) for n in swept]
     many += [(name, "writers", here) for name in RELEASES]
-    yield from _over_clients(bed, many, told=here < SMALL)
+    yield from over_clients(bed, many, told=here < SMALL)
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -287,36 +287,19 @@ def first_patch_over_clients(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.1 and with the first patch alone, by as many clients as processors and twice."""
     both = (processors(), 2 * processors())
     many = [(name, "lookups", n) for name in complete([("9.1", "fastpath")]) for n in both]
-    yield from _over_clients(bed, many, told=both[0] < PROCESSORS)
+    yield from over_clients(bed, many, told=both[0] < PROCESSORS)
 
 
 @experiment(units=TPS, needs=["restart"])
 def patches(bed: Testbed) -> Iterator[Row]:
     """Lookups and writers before and after each patch, by as many clients as processors.
 
-    CannotMeasure with fewer processors than the talk's machine had: what a patch gains comes from
-    processors that no longer wait for each other.
+    What a patch gains comes from processors that no longer wait for each other: with fewer than the
+    talk's machine had it is told.
     """
-    if processors() < PROCESSORS:
-        raise CannotMeasure(
-            f"{PROCESSORS} processors", f"{processors()} processors hardly wait for each other"
-        )
-    names = complete(patched())
-    yield from _over_clients(
-        bed, [(name, load, processors()) for name in names for load in SCRIPTS]
-    )
-
-
-@experiment(units=TPS, needs=["restart"])
-def woken_wal_writer(bed: Testbed) -> Iterator[Row]:
-    """Writers before and after the commit by which a full page of WAL wakes the WAL writer.
-
-    By as many clients as processors, whose commits don't wait for the flush; all is in the pool,
-    and no checkpoint comes.
-    """
-    names = complete(patched(["walwriter"]))
-    many = [(name, "writers", processors()) for name in names]
-    yield from _over_clients(bed, many, **UNFLUSHED | roomy_pool(bed))
+    here = processors()
+    many = [(name, load, here) for name in complete(patched()) for load in SCRIPTS]
+    yield from over_clients(bed, many, told=here < PROCESSORS)
 
 
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly
@@ -329,11 +312,12 @@ ENOUGH = 20
 def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     """Both loads on 9.2, kept on one processor and on all, with as many clients for each.
 
-    In more blocks than other comparisons, and in all of them: a look at what each load gains would
-    end before it is plain which one gains more.
+    All is in the pool, no commit waits for the flush, and no checkpoint comes. In more blocks than
+    other comparisons, and in all of them: a look at what each load gains would end before it is
+    plain which one gains more.
     """
     new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
-    with Cluster(programs(new), ours(bed)) as tested:
+    with Cluster(programs(new), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:
         yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
 
 
@@ -346,17 +330,19 @@ def pools_on_builds(bed: Testbed) -> Iterator[Row]:
     yield from in_pools(bed, servers, told=processors() < COMMIT_CORES)
 
 
-def _over_clients(
+def over_clients(
     bed: Testbed,
     many: Sequence[tuple[str, str, int]],
     told: bool = False,
-    **settings: str | int,
 ) -> Iterator[Row]:
-    """Throughput of loads by so many clients on builds, whose commits don't wait for the disk."""
+    """Throughput of loads by so many clients on builds, whose commits don't wait for the disk.
+
+    All is in the pool, as on the talk's machines, and no checkpoint comes.
+    """
     with ExitStack() as stack:
         servers = {}
         for name in dict.fromkeys(name for name, _, _ in many):
-            given = ours(bed) | {"synchronous_commit": "off"} | settings
+            given = ours(bed) | UNFLUSHED | roomy_pool(bed)
             servers[name] = stack.enter_context(Cluster(programs(name), given))
             loaded(bed, servers[name])
         loads = {

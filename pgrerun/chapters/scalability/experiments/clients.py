@@ -14,6 +14,7 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
+    UNFLUSHED,
     Load,
     client_counts,
     compare_loads,
@@ -24,6 +25,7 @@ from pgrerun.chapters.scalability.load import (
     ours,
     pairs,
     processors,
+    roomy_pool,
     server,
 )
 from pgrerun.errors import CannotMeasure
@@ -164,15 +166,18 @@ SCRIPTS = {"lookups": "lookup", "writers": "tpcb"}
 
 @experiment(units=TPS, needs=["restart"])
 def by_processors(bed: Testbed) -> Iterator[Row]:
-    """Both loads with server and clients kept on one processor, and on all, equally loaded."""
-    told = processors() < LARGE
-    yield from on_one_and_on_all(bed, bed.cluster(**ours(bed)), pairs(bed), told)
+    """Both loads with server and clients kept on one processor, and on all, equally loaded.
+
+    As on the builds, all is in the pool, and no checkpoint comes.
+    """
+    told, tested = processors() < LARGE, bed.cluster(**ours(bed) | UNFLUSHED | roomy_pool(bed))
+    yield from on_one_and_on_all(bed, tested, pairs(bed), told)
 
 
 def on_one_and_on_all(
     bed: Testbed, tested: Cluster, many: int, told: bool = False, **common: str
 ) -> Iterator[Row]:
-    """The same on any server of ours, in so many blocks; `common` are factors of all rows."""
+    """The same on a server whose commits don't wait; `common` are factors of all rows."""
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
         raise CannotMeasure("2 processors", "only one processor may be used here")
@@ -190,8 +195,7 @@ def on_one_and_on_all(
         for load, script in SCRIPTS.items()
         for number, chosen in kept.items()
     }
-    with sessions.configured(tested, synchronous_commit="off"):
-        yield from compare_loads(bed, ("load", "processors"), loads, many, fixed=True, **common)
+    yield from compare_loads(bed, ("load", "processors"), loads, many, fixed=True, **common)
 
 
 @contextmanager
