@@ -73,6 +73,16 @@ def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
         ("some(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] > 200)", True),
         ("some(speed.tps[keys = 'a'] > 102, speed.tps[keys = 'b'] < 200)", None),
         ("some(speed.tps[keys = 'a'] < 90, speed.tps[keys = 'b'] < 200)", False),
+        ("alike(speed.tps[keys = 'b'] > 200, speed.tps[keys = 'a'] > 90)", True),
+        ("alike(speed.tps[keys = 'b'] < 200, speed.tps[keys = 'a'] < 90)", False),
+        ("alike(speed.tps[keys = 'b'] < 200, speed.tps[keys = 'a'] > 90)", None),
+        ("alike(speed.tps[keys = 'b'] > 200, speed.tps[keys = 'a'] > 102)", None),
+        ("every(alike(1 > 0, 2 > 0), alike(1 < 0, 2 < 0), alike(1 > 0, 2 < 0))", False),
+        ("every(alike(1 > 0, 2 > 0), alike(1 > 0, 2 < 0))", None),
+        ("some(speed.tps[keys = 'b'] > 200, None)", True),
+        ("some(speed.tps[keys = 'b'] < 200, None)", None),
+        ("every(speed.tps[keys = 'b'] > 200, None)", None),
+        ("every(speed.tps[keys = 'b'] < 200, None)", False),
     ],
 )
 def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database, expression, fact):

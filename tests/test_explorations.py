@@ -54,15 +54,18 @@ def test_a_ring_s_reader_writes_as_much_as_it_is_said_to(bed):
     assert words == ["partly", "holds", "partly"]
 
 
-def pools(**slowdowns):
-    """Rows of `reads_in_pools` whose slow-down by pool is this, in seven blocks."""
+def pools(again=1.0, **slowdowns):
+    """Rows of `reads_in_pools` whose slow-down by pool is this, in seven blocks.
+
+    The second read without an update takes `again` times as long as the first.
+    """
     place = {"below": 0.54, "slides": 0.88, "equal": 1.0, "twice": 2.11, "above": 4.0}
     return [
         {"pool": place[pool], "before": before, "tuples": 1_000_000}
         | {"time": time, "block": block, "comparison": 0}
         for pool, slower in slowdowns.items()
         for block in range(7)
-        for before, time in ((CLEAN, 100.0), (AGAIN, 100.0), (DIRTY, 100.0 * slower))
+        for before, time in ((CLEAN, 100.0), (AGAIN, 100.0 * again), (DIRTY, 100.0 * slower))
     ]
 
 
@@ -70,8 +73,9 @@ def pools(**slowdowns):
     ("slowdowns", "peak", "none_above"),
     [
         ((1.03, 1.09, 1.0), "holds", "holds"),
-        ((1.09, 1.05, 1.0), "partly", "holds"),
-        ((1.03, 1.09, 1.2), "partly", "partly"),
+        # a pool with more leaves no peak, whatever the others have
+        ((1.09, 1.05, 1.0), "not so", "holds"),
+        ((1.03, 1.09, 1.2), "not so", "partly"),
         ((1.03, 1.3, 1.2), "holds", "partly"),
         # where there is nothing to avoid, whether it is avoided can't be asked
         ((1.0, 1.0, 1.0), "not so", "not tested here"),
@@ -84,6 +88,14 @@ def test_a_peak_and_its_absence_are_judged_by_the_times_in_each_pool(slowdowns, 
     found = pools(**given)
     assert word("expl-003", "explorations", reads_in_pools=found) == peak
     assert word("expl-009", "explorations", reads_in_pools=found) == none_above
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"), [(1.0, "not so"), (0.98, "not so"), (0.9, "inconclusive")]
+)
+def test_a_pool_speaks_against_a_peak_only_by_both_reads_without_an_update(again, expected):
+    found = pools(again, below=1.0, slides=1.0, equal=1.05, twice=1.1, above=1.0)
+    assert word("expl-003", "explorations", reads_in_pools=found) == expected
 
 
 def test_where_no_slow_down_is_to_be_avoided_what_a_read_takes_stands_beside():
@@ -158,9 +170,12 @@ def test_a_delay_is_judged_by_the_time_that_it_saves_and_by_what_the_checkpointe
             ("update, wait", spared[block % 2][1], meanwhile[block % 2], 100.0 * faster),
         )
     ]
-    assert word("expl-008", "explorations", waiting=found) == expected
+    slow, none = pools(equal=1.09), pools(equal=1.0)
+    assert word("expl-008", "explorations", waiting=found, reads_in_pools=slow) == expected
     fewer = [row | {"tuples": 5000} for row in found]
-    assert word("expl-008", "explorations", waiting=fewer) == "not tested here"
+    for waits, reads in ((fewer, slow), (found, none)):  # nothing that a delay could spare
+        said = word("expl-008", "explorations", waiting=waits, reads_in_pools=reads)
+        assert said == "not tested here"
 
 
 def test_a_clock_sweep_is_told_by_the_usage_that_it_counts(bed):
@@ -204,15 +219,46 @@ def test_a_plan_is_looked_at_wherever_hashing_would_spill_with_an_index_and_with
     assert found == expected
 
 
-def groupings(unique=(50.0, 100.0), other=80.0):
-    """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other."""
-    return [
-        {"work_mem_kb": kb, "attribute": planner.UNIQUE, "plan": "a plan", "picked": picked}
-        | {"time": time, "block": block, "comparison": 0}
+def groupings(unique=(50.0, 100.0), other=80.0, twenty=()):
+    """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other.
+
+    And of twenty groups, where their times are given.
+    """
+    times = [
+        (planner.UNIQUE, kb, picked, time)
         for kb, one in zip(planner.WORK_MEM, unique)
-        for block in range(7)
         for picked, time in ((True, one), (False, other))
     ]
+    times += [("twenty", kb, True, time) for kb, time in zip(planner.WORK_MEM, twenty)]
+    return [
+        {"work_mem_kb": kb, "attribute": attribute, "plan": "a plan", "picked": picked}
+        | {"time": time, "block": block, "comparison": 0}
+        for attribute, kb, picked, time in times
+        for block in range(7)
+    ]
+
+
+HASHED, IN_ORDER = "HashAggregate(Seq Scan)", "GroupAggregate(Index Only Scan its key)"
+
+
+@pytest.mark.parametrize(
+    ("unique", "plans", "expected"),
+    [
+        ((50.0, 50.0), (HASHED, HASHED), "holds"),
+        ((50.0, 50.0), (IN_ORDER, HASHED), "partly"),  # what is slower has another cause
+        ((50.0, 50.0), (IN_ORDER, IN_ORDER), "partly"),
+        ((50.0, 20.0), (HASHED, HASHED), "partly"),
+        ((50.0, 20.0), (IN_ORDER, HASHED), "not so"),
+    ],
+)
+def test_many_groups_are_expected_to_be_slower_and_a_hash_table_to_be_why(unique, plans, expected):
+    picked = [
+        {"state": planner.NEW, "work_mem_kb": kb, "plan": plan}
+        for kb, plan in zip(planner.WORK_MEM, plans)
+    ]
+    times = groupings(unique, twenty=(20.0, 20.0))
+    tables = {"grouping_plans": picked, "grouping_times": times}
+    assert word("expl-016", "explorations", **tables) == expected
 
 
 def twenties(times, open_by=(1, 1)):

@@ -106,8 +106,6 @@ def test_other_rows_give_another_word(chapter, claim, changes, expected):
 @pytest.mark.parametrize(
     ("claim", "changes", "expected"),
     [
-        ("hot-018", {"update_prunes_then": lambda f: f.assign(free=100)}, "holds"),
-        ("hot-018", {"update_prunes_then": lambda f: f.assign(pruned=False)}, "not so"),
         ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal")}, "partly"),
         ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal", made=1)}, "not so"),
     ],
@@ -409,12 +407,9 @@ def growing(*runs):
     return {"small_tables_by_clients": found}
 
 
-def under_autovacuum(grows, vacuumed=1, throughput=1.0):
-    """Growth in runs in which autovacuum came, in one of them only if it did, at a share of the
-    printed throughput.
-    """
+def under_autovacuum(grows, throughput=1.0):
+    """Growth under autovacuum, which is at work at least, at a share of the printed throughput."""
     found = timed(UNDER_AUTOVACUUM, 10_000 * grows, throughput * THREADS["reduced_head"])
-    next(row for row in found if row["block"] == 3 and row["vacuumed"])["vacuumed"] = vacuumed
     return {"autovacuum_on_the_threads_disk": found, "steady": counted(UNVACUUMED)}
 
 
@@ -515,13 +510,14 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
                 ((200, 300, 200, 300), "not so"),
             )
         ),
-        # stable sizes explain a jump only where the work waits for pages
-        ("hot-004", waiting(200, 130), "partly"),
+        # stable sizes explain a jump only where the work waits for pages; in the thread's memory
+        # they may explain more of it than on a disk that has none
+        ("hot-004", waiting(200, 130), "inconclusive"),
         ("hot-004", waiting(200, 180), "holds"),
         ("hot-004", waiting(200, 150, waits=0.1), UNTESTED),
         ("hot-004", waiting(200, 150, data=2.0), UNTESTED),
         ("hot-004", waiting(200, 200), "holds"),
-        ("hot-004", waiting(200, 100), "not so"),
+        ("hot-004", waiting(200, 100), "inconclusive"),
         ("hot-012", on_disk(), "holds"),
         ("hot-012", on_disk(full_hot=1.15), "different now"),
         ("hot-012", on_disk(full_hot=0.8), "different now"),
@@ -563,14 +559,16 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-010", beside_old(full=6), "partly"),
         ("hot-010", beside_old(last=501), "partly"),
         ("hot-010", beside_old(6, 6, 5100, 5100), "not so"),
-        # under an autovacuum that came
+        # under an autovacuum that gave room, by 36 % without it
         ("hot-015", under_autovacuum(1.31), "holds"),
         # some growth, and that most of it was prevented
         ("hot-015", under_autovacuum(1.14), "partly"),
         ("hot-015", under_autovacuum(1.2), "holds"),
         ("hot-015", under_autovacuum(1.18), "inconclusive"),
         ("hot-015", under_autovacuum(1.0), "not so"),
-        ("hot-015", under_autovacuum(1.31, vacuumed=0), UNTESTED),
+        # nobody saw a visit end: as much as without it doesn't say that it can't prevent it
+        ("hot-015", under_autovacuum(1.358), UNTESTED),
+        ("hot-015", under_autovacuum(1.36), UNTESTED),
         ("hot-015", under_autovacuum(1.31, throughput=2.0), UNTESTED),  # on a quicker disk
         ("hot-017", looked_up(1.2), "holds"),
         ("hot-017", looked_up(1.02), "no effect"),

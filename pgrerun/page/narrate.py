@@ -305,7 +305,7 @@ BASES: Mapping[Basis, str] = {
     Basis.OPINION: "an opinion",
 }
 """What a verdict rests on, in words."""
-READ_OFF = "read off a figure by this book"
+READ_OFF = "read off a figure or a table by this book"
 """Of a claim that its document doesn't say in words."""
 
 

@@ -26,7 +26,9 @@ numbers, cells `printed.TABLE.ROW.COLUMN` of what documents print, and `min`, `m
 paired by block and gives an interval; what was counted once is exact. `A < B` and `A > B` are
 facts: yes, no, or unresolved where the interval can't tell. `about(A, B, SHARE)` is whether A is
 within that share of B, `every(FACT, ...)` whether all of them are so: one no is no, whatever the
-others are; `some(FACT, ...)` whether one is so: one yes is yes.
+others are; `some(FACT, ...)` whether one is so: one yes is yes; `alike(FACT, ...)` is what they all
+are, and unresolved where they differ. `None` in the place of a fact is one that nobody can tell
+here: `some(FACT, None)` is yes or unresolved, `every(FACT, None)` no or unresolved.
 """
 
 import ast
@@ -75,7 +77,7 @@ def _geomean(values: "pd.Series[float]") -> float:
 _OVER_ROWS: Mapping[str, str | Callable[["pd.Series[float]"], float]] = {
     name: name for name in ("min", "max", "sum", "median", "count")
 } | {"geomean": _geomean}
-_OVER_FACTS = {"every": verdicts.every, "some": verdicts.some}
+_OVER_FACTS = {"every": verdicts.every, "some": verdicts.some, "alike": verdicts.alike}
 Value = float | Sample
 
 
@@ -237,13 +239,15 @@ class _Expression:
     def value(self) -> Value | tuple[Sample, Sample] | bool | None:
         """Its value; of a quotient of samples both, as a ratio is taken pair by pair."""
         tree = self.tree
-        if isinstance(tree, ast.Call) and (several := _OVER_FACTS.get(_called(tree))):
-            return several([self._fact(one) for one in tree.args])
-        if isinstance(tree, ast.Compare) or _called(tree) == "about":
+        if isinstance(tree, ast.Compare) or _called(tree) in ("about", *_OVER_FACTS):
             return self._fact(tree)
         return self._quotient(tree)
 
     def _fact(self, tree: ast.expr) -> bool | None:
+        if isinstance(tree, ast.Call) and (several := _OVER_FACTS.get(_called(tree))):
+            return several([self._fact(one) for one in tree.args])
+        if isinstance(tree, ast.Constant) and tree.value is None:
+            return None
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
             return self._compared(tree)
         if isinstance(tree, ast.Call) and _called(tree) == "about":

@@ -189,6 +189,12 @@ def some(facts: Iterable[bool | None]) -> bool | None:
     return True if True in known else None if None in known else False
 
 
+def alike(facts: Iterable[bool | None]) -> bool | None:
+    """What all are, if they are alike: one that differs from another leaves it unresolved."""
+    known = set(facts)
+    return known.pop() if len(known) == 1 else None
+
+
 @dataclass(frozen=True)
 class Judgement:
     """A claim, its verdict and what it rests on.
