@@ -438,6 +438,31 @@ def callers(*modules, for_nine):
     return {"postgres95_callers": found, "postgres95_uses": counted(USES, for_nine)}
 
 
+# What two calls of POSTGRES's fastgetattr take.
+CALLING = """
+variant                              routine      file         subsystem       instructions  calls
+length written out                   fastgetattr  heaptuple.c  access methods  {0}           2
+length in a variable                 fastgetattr  heaptuple.c  access methods  {1}           2
+length written out, every attribute  fastgetattr  heaptuple.c  access methods  {2}           2
+"""
+
+
+def ruling(first, each, others=10, builds=("rules asked for first", "rules asked for each attribute")):
+    """What the rule manager takes that asks first, and that asks for each attribute; the same of
+    each of so many others, and what has no name.
+    """
+    found = []
+    for variant, own in zip(builds, (first, each)):
+        of_all = [("prs2Retrieve", "rule manager", own), ("(without a name)", "lib", 1_000_000)]
+        of_all += [(f"Exec{number}", "executor", 20_000) for number in range(others)]
+        found += [
+            {"variant": variant, "routine": name, "file": "a.c", "subsystem": subsystem}
+            | {"instructions": cost, "calls": 1}
+            for name, subsystem, cost in of_all
+        ]
+    return {"postgres95_changes": found}
+
+
 @pytest.mark.parametrize(
     ("claim", "tables", "said"),
     [
@@ -459,6 +484,22 @@ def callers(*modules, for_nine):
         ("lai-007", asking(1_700_000, for_nine=11.0), "not so"),
         # without the build that fetches all
         ("lai-007", asking(200_000, for_nine=3.0, dearest="assertions"), UNTESTED),
+        # a call is dearer without the variable, by as much as in print, more, less, nothing; what
+        # else was fetched before doesn't count
+        ("lai-008", {"postgres95_changes": counted(CALLING, 524, 334, 999)}, "holds"),
+        ("lai-008", {"postgres95_changes": counted(CALLING, 900, 334, 999)}, "stronger"),
+        ("lai-008", {"postgres95_changes": counted(CALLING, 400, 334, 999)}, "weaker"),
+        ("lai-008", {"postgres95_changes": counted(CALLING, 336, 334, 999)}, "no effect"),
+        ("lai-008", {"postgres95_changes": counted(CALLING, 300, 334, 999)}, "reversed"),
+        ("lai-008", {"postgres95_changes": counted(CALLING, 524, 334, 999)[1:]}, UNTESTED),
+        # a check takes rules out of the first ten and leaves what is printed, of a whole as large as
+        # print's: both, one, none; what was never among them can't be taken out
+        ("lai-011", ruling(16_800, 300_000), "holds"),
+        ("lai-011", ruling(1_000, 300_000), "partly"),
+        ("lai-011", ruling(16_500, 300_000, others=9), "partly"),
+        ("lai-011", ruling(16_800, 10_000), "partly"),
+        ("lai-011", ruling(100_000, 300_000), "not so"),
+        ("lai-011", ruling(16_800, 300_000, builds=("rules asked for first",)), UNTESTED),
         # rules that take less than after the report's mend are no fault any more
         ("lai-009", {"profile": counted(PROFILE, 1000, 0, 0)}, "fixed"),
         ("lai-009", {"profile": counted(PROFILE, 990, 10, 0)}, "fixed"),

@@ -10,7 +10,7 @@ from judging import opened, word
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times, university_ingres
-from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import builds
@@ -350,10 +350,73 @@ def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pairs, execute
     assert words(SMALL) == "not tested here"
 
 
-@pytest.mark.parametrize("claim", ["lai-034", "lai-035"])
-def test_joins_of_a_planner_that_was_changed_by_hand_wait_for_one_that_is(chapter, claim):
-    found = chapter.judge(claim)
-    assert str(found.verdict) == "not tested here" and "postgres95-clustered" in found.note
+# In print: three joins with a clustered index over the same without one, and query 13 over 16.
+CLUSTERED_JOINS = (
+    *((1.19, 1.19, "holds"), (2.0, 2.0, "stronger"), (1.08, 1.08, "weaker")),
+    *((0.5, 0.1, "reversed"), (1.19, 0.1, "partly"), (1.0, 1.0, "no effect")),
+)
+SCATTERED_JOINS = (
+    *((1.39, 1.39, "holds"), (2.0, 2.0, "stronger"), (1.1, 1.1, "weaker")),
+    *((0.9, 0.1, "reversed"), (1.39, 0.1, "partly"), (1.0, 1.0, "no effect")),
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "slow", "quick", "executed", "touched", "expected"),
+    [
+        *(("lai-034", postgres95.CLUSTERED, postgres95.UNINDEXED, *one) for one in CLUSTERED_JOINS),
+        *(("lai-035", ("q13",), ("q16",), *one) for one in SCATTERED_JOINS),
+    ],
+)
+def test_joins_are_judged_as_planned_with_the_costs_of_1990(
+    claim, slow, quick, executed, touched, expected
+):
+    def words(costs, tuples=queries.SPECIFIED):
+        found = [
+            of_postgres95(query, round(1000 * more), round(1000 * pages), tuples)
+            | {"costs": costs, "plan": "Nested Loop", "joins": "nested loop", "forbidden": "nothing"}
+            for names, more, pages in ((slow, executed, touched), (quick, 1, 1))
+            for query in names
+        ]
+        return word(claim, "wisconsin", postgres95_joins=found)
+
+    then, now = postgres95.PLANNERS
+    assert words(then) == expected
+    assert words(now) == words(then, SMALL) == "not tested here"
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ("Nested Loop, Seq Scan, Index Scan", "nested loop"),
+        ("Merge Join, Nested Loop, Merge Join, Seq Scan, Sort", "merge join and nested loop"),
+        ("Hash Join, Seq Scan, Hash, Seq Scan", "hash join"),
+        ("Seq Scan", ""),
+    ],
+)
+def test_a_plan_tells_its_ways_to_join_once(plan, expected):
+    assert postgres95.ways_to_join(plan) == expected
+
+
+def test_joins_with_a_clustered_index_run_on_the_build_that_takes_it_for_one(monkeypatch):
+    asked = []
+    monkeypatch.setattr(builds, "registered", dict)
+    monkeypatch.setattr(postgres95, "load", lambda backend, tuples: None)
+    monkeypatch.setattr(postgres95.Backend, "of", lambda name, *more: contextlib.nullcontext(name))
+
+    def queried(name, key, tuples, without=""):
+        asked.append((name, key, without))
+        if key == "q9" and not without:
+            raise ServerError("a hash table that was moved")
+        return {"plan": "Nested Loop, Seq Scan, Seq Scan"}
+
+    monkeypatch.setattr(postgres95, "_queried", queried)
+    bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
+    found = list(postgres95.postgres95_joins(bed))
+    assert {key for name, key, _ in asked if "clustered" in name} == set(postgres95.CLUSTERED)
+    assert [row["forbidden"] for row in found if row["query"] == "q9"] == ["hash joins"] * 2
+    assert {row["forbidden"] for row in found if row["query"] != "q9"} == {"nothing"}
+    assert len(found) == 2 * 9 and {row["joins"] for row in found} == {"nested loop"}
 
 
 @pytest.mark.parametrize(
@@ -435,7 +498,7 @@ def of_postgres95(query, instructions, pages, tuples=queries.SPECIFIED, plan="Se
     ("file", "expected"),
     [
         *((name, True) for name in ("tenk1", "onek_clustered", "tenk1_with_unique1")),
-        *((name, False) for name in ("pg_class", "pg_log", "temp_1", "sort", queries.RESULT)),
+        *((name, False) for name in ("pg_class", "temp_1", "HJ71.0", "sort", queries.RESULT)),
     ],
 )
 def test_a_relation_of_the_benchmark_is_told_from_other_files(file, expected):
@@ -447,9 +510,11 @@ def test_a_relation_of_the_benchmark_is_told_from_other_files(file, expected):
 
 def test_without_postgres95_there_is_no_line(monkeypatch):
     monkeypatch.setattr(builds, "registered", dict)
-    for experiment in (postgres95.thirty_years, postgres95.postgres95_queries):
+    needed = {postgres95.postgres95_joins: "postgres95-clustered-costs-of-1990"}
+    needed |= dict.fromkeys((postgres95.thirty_years, postgres95.postgres95_queries), postgres95.BUILD)
+    for experiment, build in needed.items():
         bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
-        with pytest.raises(CannotMeasure, match="postgres95-no-assertions"):
+        with pytest.raises(CannotMeasure, match=build):
             list(experiment(bed))
 
 

@@ -13,6 +13,11 @@ optimization, which somebody compiled:
 - every attribute: as no offset cache, and all of each scanned tuple are fetched, as they were for
   POSTGRES's rule manager before the report's change
 - no stored addresses: as assertions, but a function is looked up whenever it is called
+
+Of two changes of section 3.1.1 POSTGRES's public history has the routines, and builds have them put
+into Postgres95: the one that fetches an attribute, with the attribute's length kept in a variable
+and written out wherever it is tested, and the rule manager's, with its check whether there is a
+rule at the beginning and without.
 """
 
 import re
@@ -36,6 +41,14 @@ VARIANTS = {
     "no offset cache": "postgres95-no-offset-cache",
     "every attribute": "postgres95-every-attribute",
     "no stored addresses": "postgres95-no-stored-addresses",
+}
+# The same of the two changes. With every attribute the scans fetch what the rule manager had.
+CHANGES = {
+    "length in a variable": "postgres95-length-in-variable",
+    "length written out": "postgres95-length-written-out",
+    "length written out, every attribute": "postgres95-written-out-every-attribute",
+    "rules asked for first": "postgres95-rule-check",
+    "rules asked for each attribute": "postgres95-rule-manager",
 }
 POOL = "-B 16"  # pages, as in the report (3.2.2)
 FETCHING = ("fastgetattr", "heap_getattr")
@@ -129,22 +142,40 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
                 continue
             load(loaded)
             for query_set in queries.SETS:
-                with loaded.copied() as backend:
-                    many = bed.parameters.transactions
-                    found = by_routine(profiled(backend, query_set, many, callers=1, of="0x*"))
-                for row in found[found["exclusive"] > 0].itertuples(index=False):
-                    directory, subsystem = place(row.file, row.object)
-                    yield {
-                        "variant": variant,
-                        "query_set": query_set,
-                        "routine": row.function,
-                        "file": Path(row.file).name,
-                        "directory": directory,
-                        "subsystem": subsystems.NAMES[subsystem],
-                        "object": row.object,
-                        "instructions": row.exclusive,
-                        "calls": row.calls,
-                    }
+                for row in routines(loaded, query_set, bed.parameters.transactions):
+                    yield {"variant": variant, "query_set": query_set, **row}
+
+
+@experiment(units={"instructions": "instructions", "calls": "calls"})
+def postgres95_changes(bed: Testbed) -> Iterator[Row]:
+    """The same of Figure 2.1's commands with routines of POSTGRES's, before a change and after it.
+
+    A variant whose build is missing or can't be started is left out. CannotMeasure without any.
+    """
+    with started(CHANGES.values(), POOL) as backends:
+        for variant, name in CHANGES.items():
+            if not (loaded := backends.get(name)):
+                continue
+            load(loaded)
+            for row in routines(loaded, queries.SCANS, bed.parameters.transactions):
+                yield {"variant": variant, **row}
+
+
+def routines(loaded: Backend, query_set: str, transactions: int) -> Iterator[Row]:
+    """Instructions and calls of each routine that a set executes, on a copy of the database."""
+    with loaded.copied() as backend:
+        found = by_routine(profiled(backend, query_set, transactions, callers=1, of="0x*"))
+    for row in found[found["exclusive"] > 0].itertuples(index=False):
+        directory, subsystem = place(row.file, row.object)
+        yield {
+            "routine": row.function,
+            "file": Path(row.file).name,
+            "directory": directory,
+            "subsystem": subsystems.NAMES[subsystem],
+            "object": row.object,
+            "instructions": row.exclusive,
+            "calls": row.calls,
+        }
 
 
 @experiment(units={"calls": "calls"})

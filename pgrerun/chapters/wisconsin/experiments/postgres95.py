@@ -15,7 +15,7 @@ import pandas as pd
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.errors import ServerError
-from pgrerun.lab.postgres95 import BUNDLED, Backend, in_all_releases
+from pgrerun.lab.postgres95 import BUNDLED, Backend, in_all_releases, started
 from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.server import builds
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -56,15 +56,21 @@ SCANNED = replace(
     key="scanned",
     query="replace {tenk1} (unique1 = {new}) where {tenk1}.unique1 + 0 = {moved}",
 )
-# of which claims of Figure 3.11 speak
+# of which claims of Figure 3.11 speak, but for joins
 PRINTED = (
-    *("q1", "q2", "q3", "q4", "q5", "q6", "q9", "q10", "q11", "q12", "q13", "q14", "q16"),
+    *("q1", "q2", "q3", "q4", "q5", "q6"),
     *("q18", "onek", "q26", "q27", "q29", "q30", "q31", "q32", SCANNED.key),
 )
-# Joins without an index. For them, the report says, POSTGRES had hash joins and merge joins, where
-# with so small a pool Postgres95's planner would take nested loops.
-UNINDEXED = ("q9", "q10", "q11")
-METHODS = {"nested loops": "-f n", "hash joins": "-f h"}  # what forbids them to the planner
+# Joins, by the index that is there: none, a clustered one, one that isn't.
+UNINDEXED, CLUSTERED, SCATTERED = ("q9", "q10", "q11"), ("q12", "q13", "q14"), ("q15", "q16", "q17")
+# By whose cost functions joins are planned, and builds that have them: for queries with a clustered
+# index with the function that the report changed by hand, and for all others without that change.
+# Postgres95's planner has the ways of POSTGRES's to join, and other costs of most of them.
+PLANNERS = {
+    "POSTGRES of 1990": ("postgres95-clustered-costs-of-1990", "postgres95-costs-of-1990"),
+    "Postgres95": ("postgres95-clustered", "postgres95-planner-no-assertions"),
+}
+NO_HASH_JOIN = "-f h"  # what forbids it to the planner
 
 
 def load(backend: Backend, tuples: int = queries.SPECIFIED) -> None:
@@ -219,36 +225,74 @@ def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
         "reads": "pages",
         "writes": "pages",
         "relation_reads": "pages",
-        "forbidden": "text",
     }
 )
 def postgres95_queries(bed: Testbed) -> Iterator[Row]:
     """What Postgres95 executes, reads and writes for queries, with a pool of sixteen pages.
 
     Instructions from parsing to committing, and pages of all files; relation_reads are those of
-    relations and indices. Of a sort's files it is blocks of the C library that count. forbidden:
-    what the planner had to do without. Of the second execution in a session. CannotMeasure without
-    Postgres95.
+    relations and indices. Of a sort's files it is blocks of the C library that count. Of the second
+    execution in a session. CannotMeasure without Postgres95.
     """
     tuples = bed.parameters.report_tuples
     with Backend.of(BUILD) as loaded:
         load(loaded, tuples)
         for key in PRINTED:
-            without = ["nested loops"] if key in UNINDEXED else []
-            try:
-                found = _queried(loaded, key, tuples, without)
-            except ServerError:
-                # A hash table that outgrows its memory is moved (ExecHashTableInsert's repalloc)
-                # while the node goes on with the old place, and the backend ends by SIGSEGV.
-                # Whether the planner takes a hash join in a small pool differs between compilers.
-                found = _queried(loaded, key, tuples, [*without, "hash joins"])
-            yield {"query": key, "tuples": tuples, **found}
+            yield {"query": key, "tuples": tuples, **_queried(loaded, key, tuples)}
 
 
-def _queried(loaded: Backend, key: str, tuples: int, without: Sequence[str]) -> Row:
+@experiment(
+    units={
+        "plan": "text",
+        "joins": "text",
+        "instructions": "instructions",
+        "reads": "pages",
+        "writes": "pages",
+        "relation_reads": "pages",
+        "forbidden": "text",
+    }
+)
+def postgres95_joins(bed: Testbed) -> Iterator[Row]:
+    """The same of the joins of Figure 3.11, by whose costs Postgres95's planner reckons.
+
+    joins: its plan's ways to join, each once, from the top. forbidden: what the planner had to do
+    without. Joins whose build is missing are left out. CannotMeasure without any.
+    """
+    tuples = bed.parameters.report_tuples
+    with started(name for pair in PLANNERS.values() for name in pair) as backends:
+        for costs, (clustered, others) in PLANNERS.items():
+            for name, keys in ((others, UNINDEXED + SCATTERED), (clustered, CLUSTERED)):
+                if not (loaded := backends.get(name)):
+                    continue
+                load(loaded, tuples)
+                for key in keys:
+                    found = _joined(loaded, key, tuples)
+                    yield {"costs": costs, "query": key, "tuples": tuples, **found}
+
+
+def _joined(loaded: Backend, key: str, tuples: int) -> Row:
+    """What `postgres95_joins` tells of one query."""
+    try:
+        found = _queried(loaded, key, tuples) | {"forbidden": "nothing"}
+    except ServerError:
+        # A hash table that outgrows its memory is moved (repalloc in ExecHashOverflowInsert) while
+        # the node goes on with the old place, and the backend ends by SIGSEGV.
+        found = _queried(loaded, key, tuples, NO_HASH_JOIN) | {"forbidden": "hash joins"}
+    return found | {"joins": ways_to_join(str(found["plan"]))}
+
+
+def ways_to_join(plan: str) -> str:
+    """Of a plan's nodes those that join, each once: "nested loop and merge join"."""
+    nodes = (node.lower() for node in plan.split(", "))
+    return " and ".join(
+        dict.fromkeys(node for node in nodes if node.endswith((" loop", " join")))
+    )
+
+
+def _queried(loaded: Backend, key: str, tuples: int, without: str = "") -> Row:
     """What `postgres95_queries` tells of one query, on a copy of the database."""
     statements, place = _statements(key, tuples)
-    with loaded.copied(" ".join([f"-B {POOL}", *map(METHODS.__getitem__, without)])) as backend:
+    with loaded.copied(f"-B {POOL} {without}") as backend:
         pages = backend.pages(statements)
         pages = pages[pages["statement"] == place]
         of_relations = pages["file"].map(of_relation).astype(bool)
@@ -258,10 +302,12 @@ def _queried(loaded: Backend, key: str, tuples: int, without: Sequence[str]) -> 
             "reads": int(pages["reads"].sum()),
             "writes": int(pages["writes"].sum()),
             "relation_reads": int(pages["reads"][of_relations].sum()),
-            "forbidden": " and ".join(without) or "nothing",
         }
 
 
 def of_relation(file: str) -> bool:
-    """Whether a file of Postgres95's is a relation of the benchmark's, or an index of one."""
-    return not file.startswith(("pg_", "temp_")) and file not in ("sort", queries.RESULT)
+    """Whether a file of Postgres95's is a relation of the benchmark's, or an index of one.
+
+    Others are catalogs, temporaries, parts of a hash table ("HJ" and numbers), sorts, and the result.
+    """
+    return not file.startswith(("pg_", "temp_", "HJ")) and file not in ("sort", queries.RESULT)
