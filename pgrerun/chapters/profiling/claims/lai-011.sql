@@ -18,11 +18,11 @@ WITH each AS (
            min(place) FILTER (variant = 'rules asked for first') AS after
     FROM listed WHERE ruling
 ), printed_shares AS (
-    SELECT 'rules asked for each attribute' AS variant, m."first" AS rules, n.share AS tests
+    SELECT 'rules asked for each attribute' AS variant, 'first' AS stage, m."first" AS rules, n.share AS tests
     FROM printed.profiling_subsystems AS m, printed.profiling_routines AS n
     WHERE m.label = 'rule manager' AND n.key = 'first_NodeIsType'
     UNION ALL
-    SELECT 'rules asked for first', m.second, n.share
+    SELECT 'rules asked for first', 'second', m.second, n.share
     FROM printed.profiling_subsystems AS m, printed.profiling_routines AS n
     WHERE m.label = 'rule manager' AND n.key = 'second_NodeIsType'
 ), found AS (
@@ -43,6 +43,11 @@ UNION ALL
 SELECT 'without the check it takes as much of the scans as is printed, to a tenth',
        abs(share / rules - 1) <= 0.1, false
 FROM shares WHERE variant = 'rules asked for each attribute' AND (SELECT count(*) FROM shares) = 2
+UNION ALL
+SELECT 'of what it executed as much is left as by the printed shares and totals, to a tenth',
+       abs(min(own) / max(own) / (min(rules * cycles) / max(rules * cycles)) - 1) <= 0.1, false
+FROM found JOIN printed_shares USING (variant)
+JOIN printed.profiling_totals ON key = stage HAVING count(*) = 2
 UNION ALL
 SELECT 'with the check no routine of it stands before the printed place', after >= said.value, false
 FROM places, printed.profiling_said AS said
