@@ -447,7 +447,9 @@ length written out, every attribute  fastgetattr  heaptuple.c  access methods  {
 """
 
 
-def ruling(first, each, others=10, builds=("rules asked for first", "rules asked for each attribute")):
+def ruling(
+    first, each, others=10, builds=("rules asked for first", "rules asked for each attribute")
+):
     """What the rule manager takes that asks first, and that asks for each attribute; the same of
     each of so many others, and what has no name.
     """
@@ -492,8 +494,8 @@ def ruling(first, each, others=10, builds=("rules asked for first", "rules asked
         ("lai-008", {"postgres95_changes": counted(CALLING, 336, 334, 999)}, "no effect"),
         ("lai-008", {"postgres95_changes": counted(CALLING, 300, 334, 999)}, "reversed"),
         ("lai-008", {"postgres95_changes": counted(CALLING, 524, 334, 999)[1:]}, UNTESTED),
-        # a check takes rules out of the first ten and leaves what is printed, of a whole as large as
-        # print's: both, one, none; what was never among them can't be taken out
+        # a check takes rules out of the first ten and leaves what is printed, of a whole as large
+        # as print's: both, one, none; what was never among them can't be taken out
         ("lai-011", ruling(16_800, 300_000), "holds"),
         ("lai-011", ruling(1_000, 300_000), "partly"),
         ("lai-011", ruling(16_500, 300_000, others=9), "partly"),

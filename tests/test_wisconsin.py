@@ -374,7 +374,12 @@ def test_joins_are_judged_as_planned_with_the_costs_of_1990(
     def words(costs, tuples=queries.SPECIFIED):
         found = [
             of_postgres95(query, round(1000 * more), round(1000 * pages), tuples)
-            | {"costs": costs, "plan": "Nested Loop", "joins": "nested loop", "forbidden": "nothing"}
+            | {
+                "costs": costs,
+                "plan": "Nested Loop",
+                "joins": "nested loop",
+                "forbidden": "nothing",
+            }
             for names, more, pages in ((slow, executed, touched), (quick, 1, 1))
             for query in names
         ]
@@ -514,9 +519,11 @@ def test_a_relation_of_the_benchmark_is_told_from_other_files(file, expected):
 
 def test_without_postgres95_there_is_no_line(monkeypatch):
     monkeypatch.setattr(builds, "registered", dict)
-    needed = {postgres95.postgres95_joins: "postgres95-clustered-costs-of-1990"}
-    needed |= dict.fromkeys((postgres95.thirty_years, postgres95.postgres95_queries), postgres95.BUILD)
-    for experiment, build in needed.items():
+    for experiment, build in (
+        (postgres95.thirty_years, postgres95.BUILD),
+        (postgres95.postgres95_queries, postgres95.BUILD),
+        (postgres95.postgres95_joins, "postgres95-clustered-costs-of-1990"),
+    ):
         bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
         with pytest.raises(CannotMeasure, match=build):
             list(experiment(bed))

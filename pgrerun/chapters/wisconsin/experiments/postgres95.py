@@ -290,9 +290,7 @@ def _joined(loaded: Backend, key: str, tuples: int, without: list[str]) -> Row:
 def ways_to_join(plan: str) -> str:
     """Of a plan's nodes those that join, each once: "nested loop and merge join"."""
     nodes = (node.lower() for node in plan.split(", "))
-    return " and ".join(
-        dict.fromkeys(node for node in nodes if node.endswith((" loop", " join")))
-    )
+    return " and ".join(dict.fromkeys(node for node in nodes if node.endswith((" loop", " join"))))
 
 
 def _queried(loaded: Backend, key: str, tuples: int, without: Sequence[str] = ()) -> Row:
@@ -314,6 +312,6 @@ def _queried(loaded: Backend, key: str, tuples: int, without: Sequence[str] = ()
 def of_relation(file: str) -> bool:
     """Whether a file of Postgres95's is a relation of the benchmark's, or an index of one.
 
-    Others are catalogs, temporaries, parts of a hash table ("HJ" and numbers), sorts, and the result.
+    Others are catalogs, temporaries, parts of a hash table ("HJ" and numbers), sorts, the result.
     """
     return not file.startswith(("pg_", "temp_", "HJ")) and file not in ("sort", queries.RESULT)
