@@ -216,24 +216,16 @@ def run(
 ) -> None:
     """Run a chapter's experiments, as papermill on its notebook would."""
     book = Book()
-    if bool(chapter) == all:
-        raise ParameterError(
-            f"Name one chapter or say --all. There are: {', '.join(book.chapters())}."
-        )
+    chosen = _chosen(book, chapter, all)
     if all and out:
         raise ParameterError(
             "--out names one notebook, so it goes with one chapter and not with --all."
         )
+    if only and complete:
+        raise ParameterError("--only names what is measured, so it goes without --complete.")
     _check_name(name, replace)
-    given = (
-        {"profile": profile}
-        | parameters.assignments(p or [])
-        | ({"server": server} if server else {})
-    )
-    programs = str(given.get("programs", ""))
-    if programs and not fetched.is_named(programs):  # the notebook runs in another folder
-        given["programs"] = os.path.abspath(os.path.expanduser(programs))
-    states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
+    given = _given(profile, p or [], server)
+    states = [book.state(one, given) for one in chosen]
     if only:
         _run_only(book, states, only, name)
         return
@@ -242,6 +234,26 @@ def run(
             _reopen(name or state.parameters.profile, state.chapter)
         _run(book, state, out=out and out.resolve(), name=name, keep_address=keep_address)
         _tell_verdicts(name or state.parameters.profile, state.chapter)
+
+
+def _chosen(book: Book, chapter: str, all: bool) -> list[str]:
+    if bool(chapter) == all:
+        raise ParameterError(
+            f"Name one chapter or say --all. There are: {', '.join(book.chapters())}."
+        )
+    return book.chapters() if all else [chapter]
+
+
+def _given(profile: str, assigned: Sequence[str], server: str) -> dict[str, Any]:
+    given = (
+        {"profile": profile}
+        | parameters.assignments(assigned)
+        | ({"server": server} if server else {})
+    )
+    programs = str(given.get("programs", ""))
+    if programs and not fetched.is_named(programs):  # the notebook runs in another folder
+        given["programs"] = os.path.abspath(os.path.expanduser(programs))
+    return given
 
 
 def _reopen(run: str, chapter: str) -> None:

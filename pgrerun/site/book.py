@@ -238,7 +238,7 @@ class Book:
             f"The run {journal.parent.parent.name} keeps {kept} observation{'s' * (kept != 1)}: the"
             f" same command goes on from there. To start anew, delete {journal.parent}."
             for journal in sorted(runs.root().glob(f"{run}/{chapter}.partial/{runs.JOURNAL}"))
-            if (kept := journal.read_bytes().count(b'{"row": '))
+            if (kept := journal.read_bytes().count(b'"row": {'))
         ]
 
     def retell(self, state: State) -> None:
