@@ -475,10 +475,15 @@ def ruling(
         ("lai-005", {"postgres95_profile": counted(FETCHING, 600, 400)}, "stronger"),
         ("lai-005", {"postgres95_profile": counted(FETCHING, 120, 880)}, "weaker"),
         ("lai-005", {"postgres95_profile": counted(FETCHING, 20, 980)}, "no effect"),
-        # nearly all modules of the first breakdown, and each use
+        # nearly all modules of the first breakdown, and each use; who isn't seen to call may call
         ("lai-006", callers(*MODULES[1:], for_nine=11.0), "holds"),
-        ("lai-006", callers(*MODULES[2:], "rule manager", for_nine=11.0), "partly"),
-        ("lai-006", callers(*MODULES[3:], "parser", "system functions", for_nine=3.0), "not so"),
+        ("lai-006", callers(*MODULES[1:], for_nine=3.0), "partly"),
+        ("lai-006", callers(*MODULES[2:], "rule manager", for_nine=11.0), "inconclusive"),
+        (
+            "lai-006",
+            callers(*MODULES[3:], "parser", "system functions", for_nine=3.0),
+            "inconclusive",
+        ),
         # in print a ninth of the calls was left, as results were saved
         ("lai-007", asking(200_000, for_nine=3.0), "holds"),
         ("lai-007", asking(200_000, for_nine=11.0), "partly"),
@@ -537,10 +542,10 @@ def ruling(
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "none")}, "holds"),
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "right")}, "partly"),
-        # an optimizer is negligible below the least that was taken out, 2.67 % by the totals
+        # no more beside executing than what is called not significant, 1.00 of 26.57 at most
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 1, 999)}, "holds"),
-        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 26, 974)}, "holds"),
-        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 27, 973)}, "partly"),
+        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 1000, 37, 1000)}, "holds"),
+        ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 1000, 38, 1000)}, "partly"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 90, 910, 90, 910)}, "not so"),
         # planning is as low as in print, less low, or more than processing data
         ("lai-020", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 17, 100)}, "holds"),
