@@ -360,12 +360,16 @@ def test_a_claim_for_which_a_fault_is_put_back_says_that_it_needs_a_server_of_ou
 @pytest.mark.parametrize(
     ("mended", "selectivity", "size", "both", "verdict"),
     [  # what the loop costs more than the hash join
-        *((900, -1, -1, -2, "holds"), (900, 10, -1, -2, "holds"), (900, 800, -1, -2, "partly")),
-        *((900, 10, 800, -2, "partly"), (900, 800, 800, 800, "not so"), (-1, -1, -1, -1, "not so")),
-        (900, 10, -1, -1, "holds"),  # beside the other fault neither is asked
+        # each changes the choice alone, the other's beside it changes nothing more
+        *((900, -1, -1, -2, "holds"), (900, 10, 10, -2, "holds")),
+        # one alone decides, however near the other brings the loop
+        *((900, 10, -1, -2, "partly"), (900, 10, -1, -1, "partly"), (900, -1, 10, -1, "partly")),
+        # they change it, but not to the loop, or not from another join
+        *((900, -1, -1, 10, "partly"), (-1, 10, -1, -1, "partly")),
+        *((900, 800, 800, 800, "not so"), (-1, -1, -1, -1, "not so")),
     ],
 )
-def test_a_fault_has_a_part_in_a_choice_that_it_takes_most_of_the_way_to(
+def test_a_fault_has_a_part_in_a_choice_that_it_changes_alone_or_beside_the_other(
     mended, selectivity, size, both, verdict
 ):
     more = dict(zip(variants.BUILDS, (mended, selectivity, size, mended, both)))

@@ -1,7 +1,6 @@
--- Both faults, compiled into Postgres95 one by one and together. What keeps the loop out is what it costs
--- more than the cheapest other join; a fault has a part in the choice where it takes most of that away.
--- What either does beside the other the report doesn't say, and of the selectivity it can't be asked: where
--- no size is set, nothing of a query without an index reads it. So that is told and decides nothing.
+-- Both faults, compiled into Postgres95 one by one and together. The sentence explains a choice, so a
+-- fault has a part where it changes what is chosen, alone or beside the other. How near a fault brings
+-- the loop is told: what keeps the loop out is what it costs more than the cheapest other join.
 WITH taken AS (
     SELECT max(method) FILTER (fault = 'mended') AS neither,
            max(method) FILTER (fault = 'constant selectivity') AS by_selectivity,
@@ -28,26 +27,27 @@ SELECT 'Postgres95 takes the nested loop for the third query with both faults, a
        by_both = 'nested loop' AND neither <> 'nested loop' AS so, true AS essential
 FROM taken
 UNION ALL
-SELECT 'the constant selectivity takes away most of what keeps the loop out', mended > 0 AND selectivity < mended / 2,
-       true
+SELECT 'the constant selectivity changes the choice, alone or beside the other fault',
+       by_selectivity <> neither OR by_both <> by_size, true
+FROM taken
+UNION ALL
+SELECT 'the expected size changes it, alone or beside the other', by_size <> neither OR by_both <> by_selectivity, true
+FROM taken
+UNION ALL
+SELECT 'alone, the constant selectivity takes away most of what keeps the loop out',
+       mended > 0 AND selectivity < mended / 2, false
 FROM kept_out
 UNION ALL
 SELECT 'beside the other fault, too, the constant selectivity brings the loop nearer', both_faults < size, false
 FROM kept_out
 UNION ALL
-SELECT 'the expected size takes away most of it', mended > 0 AND size < mended / 2, true
+SELECT 'alone, the expected size takes away most of it', mended > 0 AND size < mended / 2, false
 FROM kept_out
 UNION ALL
 SELECT 'beside the other fault, too, the expected size brings it nearer', both_faults < selectivity, false
 FROM kept_out
 UNION ALL
-SELECT 'the constant selectivity turns the choice by itself', by_selectivity <> neither, false
-FROM taken
-UNION ALL
-SELECT 'the expected size turns it by itself', by_size <> neither, false
-FROM taken
-UNION ALL
-SELECT 'the size of the join turns it by itself', by_join_size <> neither, false
+SELECT 'the size of the join changes the choice by itself', by_join_size <> neither, false
 FROM taken
 UNION ALL
 SELECT 'without the sizes the other queries are joined as with them', max(methods) = 1, false
