@@ -259,8 +259,8 @@ def _given(profile: str, assigned: Sequence[str], server: str) -> dict[str, Any]
 def _reopen(run: str, chapter: str) -> None:
     from pgrerun.record.runs import Run
 
-    if aside := Run.reopen(run, chapter):
-        _tell(f"{chapter}: run {run!r} had set aside {', '.join(aside)}: measured now.")
+    if lacking := Run.reopen(run, chapter):
+        _tell(f"{chapter}: run {run!r} lacks {', '.join(lacking)}: measured now.")
     else:
         _tell(f"{chapter}: run {run!r} had set nothing aside, so that nothing is measured.")
 
