@@ -259,9 +259,10 @@ def _given(profile: str, assigned: Sequence[str], server: str) -> dict[str, Any]
 def _reopen(run: str, chapter: str) -> None:
     from pgrerun.record.runs import Run
 
-    aside = Run.reopen(run, chapter)
-    listed = ", ".join(aside) or "nothing"
-    _tell(f"{chapter}: run {run!r} had set aside {listed}, which is measured now.")
+    if lacking := Run.reopen(run, chapter):
+        _tell(f"{chapter}: run {run!r} lacks {', '.join(lacking)}: measured now.")
+    else:
+        _tell(f"{chapter}: run {run!r} had set nothing aside, so that nothing is measured.")
 
 
 def _tell_verdicts(run: str, chapter: str) -> None:

@@ -68,6 +68,18 @@ def test_a_finished_run_is_completed_by_what_it_had_set_aside():
     assert measured() == [1.0, 1.0] and len(runs.load("mine").tables["tp1"]["upgrade"]) == 1
 
 
+def test_a_completion_that_was_killed_keeps_what_it_has_measured():
+    finished_run()
+    Run.reopen("mine", "tp1")
+    with pytest.raises(KeyboardInterrupt), start() as run:
+        row = run.rows("ladder")[0]
+        run.append("upgrade", row)
+        raise KeyboardInterrupt
+    assert Run.reopen("mine", "tp1") == []
+    with start() as run:
+        assert run.rows("upgrade") == [row] and blocks(run) == [0, 1, 2]
+
+
 def test_no_run_that_was_not_finished_is_completed():
     with pytest.raises(RecordError, match="mine"):
         Run.reopen("mine", "tp1")

@@ -296,8 +296,7 @@ def test_server_and_clients_are_kept_on_one_processor_and_let_go_again(bed):
     rows = measured(bed, clients.by_processors)
     assert {row["processors"] for row in rows} == {1, len(usable)}
     assert os.sched_getaffinity(0) == usable
-    settings = load.ours(bed) | load.UNFLUSHED | load.roomy_pool(bed)
-    roles = bed.cluster(**settings).pids()
+    roles = bed.cluster(**load.in_memory(bed)).pids()
     kept = {}
     for pid, role in roles.items():
         with suppress(ProcessLookupError):  # autovacuum's worker may have ended since

@@ -194,22 +194,24 @@ class Run:
 
     @classmethod
     def reopen(cls, name: str, chapter: str) -> list[str]:
-        """Take a finished run up again, and return the experiments that it had set aside.
+        """Take a finished run up again, and return the experiments that it lacks.
 
         The next run of its name with the same parameters, server and code resumes it, and measures
-        those alone. RecordError where there is no such run, or it isn't whole.
+        those alone. One that was taken up before and interrupted stays as it is. RecordError where
+        there is no such run, or it isn't whole.
         """
-        record = load(name, chapter)
-        [part] = record.parts
+        [part] = load(name, chapter).parts
+        about = part.head.tables
         run = cls.open(name, chapter, key=part.head.key, environment={})
         try:
-            run._rows = {
-                table: found.astype(object).where(found.notna(), None).to_dict("records")
-                for table, found in part.tables.items()
-            }
-            about = record.about[chapter]
-            run._complete = {table: one for table, one in about.items() if "reason" not in one}
-            run._rewrite(started_at=record.started)
+            if not run._rows and not run._complete:
+                run.started_at = part.head.started_at
+                run._rows = {
+                    table: found.astype(object).where(found.notna(), None).to_dict("records")
+                    for table, found in part.tables.items()
+                }
+                run._complete = {table: one for table, one in about.items() if "reason" not in one}
+                run._rewrite()
         finally:
             run.release()
         return [table for table in about if table not in run._complete]
@@ -264,17 +266,10 @@ class Run:
             )
             head, entries = None, []
         self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self.started_at = _now() if head is None else head.get("started_at", "")
         if head is None:
-            head = {
-                "format": FORMAT,
-                "run": self.name,
-                "chapter": self.chapter,
-                "key": self.key,
-                "started_at": _now(),
-            }
-            self._append(head)
+            self._append(self._head())
             _sync(self._folder)
-        self.started_at = head.get("started_at", "")
         for entry in entries:
             self._remember_row(entry)
         if entries:
@@ -282,6 +277,16 @@ class Run:
             self._note(
                 f"Resumed an interrupted run: {finished} observations were finished already."
             )
+
+    def _head(self) -> dict[str, Any]:
+        """What was run: the journal's first line, and the beginning of the finished record's."""
+        return {
+            "format": FORMAT,
+            "run": self.name,
+            "chapter": self.chapter,
+            "key": self.key,
+            "started_at": self.started_at,
+        }
 
     def _read_journal(self, path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Head and entries of the journal.
@@ -417,16 +422,15 @@ class Run:
             if self._rows[name] or "reason" not in about
         }
 
-    def _rewrite(self, **changed: str) -> None:
+    def _rewrite(self) -> None:
         """Write the journal anew, of what is remembered."""
-        head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
-        head = _json(json.loads(head) | changed)
         entries = [
+            self._head(),
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
             *({"table": name, "about": about} for name, about in self._complete.items()),
         ]
         beside = self._folder / f"{JOURNAL}.new"
-        beside.write_text("".join(f"{line}\n" for line in (head, *map(_json, entries))), "utf-8")
+        beside.write_text("".join(f"{_json(entry)}\n" for entry in entries), "utf-8")
         _sync(beside)
         os.close(self._journal)
         beside.rename(self._folder / JOURNAL)
@@ -489,11 +493,7 @@ class Run:
             json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n", "utf-8"
         )
         head = {
-            "format": FORMAT,
-            "run": self.name,
-            "chapter": self.chapter,
-            "key": self.key,
-            "started_at": self.started_at,
+            **self._head(),
             "finished_at": _now(),
             "notes": self.notes,
             "tables": {
@@ -787,7 +787,13 @@ def _entries(record: Record, chapter: str) -> dict[str, str]:
     """
     around = {key: value for key, value in record.environments[chapter].items() if key != "sent"}
     leaves = flat(around, ".").items()
-    return {name: leaf if isinstance(leaf, str) else _json(leaf) for name, leaf in leaves}
+    return {
+        # a list may hold mappings, whose order says nothing
+        name: leaf
+        if isinstance(leaf, str)
+        else json.dumps(leaf, ensure_ascii=False, sort_keys=True)
+        for name, leaf in leaves
+    }
 
 
 def verdict_changes(

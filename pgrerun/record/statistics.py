@@ -487,8 +487,11 @@ class Difference:
 
     h: float
     freedom: int
-    p: float
     effect: float
+
+    @property
+    def p(self) -> float:
+        return float(stats.chi2.sf(self.h, self.freedom))
 
 
 def difference(groups: Sequence[ArrayLike]) -> Difference | None:
@@ -502,8 +505,8 @@ def difference(groups: Sequence[ArrayLike]) -> Difference | None:
     if len(large) < 2 or values.min() == values.max():
         return None
     # of groups that lie alike it may come out a rounding error below 0, where p would be no number
-    h, freedom = max(float(stats.kruskal(*large).statistic), 0.0), len(large) - 1
-    return Difference(h, freedom, float(stats.chi2.sf(h, freedom)), h / (values.size - 1))
+    h = max(float(stats.kruskal(*large).statistic), 0.0)
+    return Difference(h, len(large) - 1, h / (values.size - 1))
 
 
 def difference_within(strata: Sequence[Sequence[ArrayLike]]) -> Difference | None:
@@ -516,7 +519,7 @@ def difference_within(strata: Sequence[Sequence[ArrayLike]]) -> Difference | Non
         return None
     h, freedom = sum(one.h for one in found), sum(one.freedom for one in found)
     effect = max(one.effect for one in found)
-    return Difference(h, freedom, float(stats.chi2.sf(h, freedom)), effect)
+    return Difference(h, freedom, effect)
 
 
 def false_discoveries(p: ArrayLike) -> Array:

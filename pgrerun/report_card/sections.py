@@ -536,7 +536,7 @@ def idle_wakeups(visit: Visit) -> list[Piece]:
         rate = visit.value(found, "wakeups.per_second[role = 'all together']")
         each = found.query(
             f"SELECT role, avg(per_second) AS rate FROM wakeups WHERE role <> '{idle.EVERYBODY}'"
-            " GROUP BY role"
+            " GROUP BY role ORDER BY role"  # of equal ones the same comes first each time
         ).set_index("role")["rate"]
         return [
             Sentence(

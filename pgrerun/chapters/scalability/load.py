@@ -62,6 +62,11 @@ def roomy_pool(bed: Testbed) -> dict[str, str | int]:
     return {"shared_buffers": f"{max(64, 40 * bed.parameters.scale)}MB"}
 
 
+def in_memory(bed: Testbed) -> dict[str, str | int]:
+    """Settings by which all is in the pool, no commit waits and no checkpoint comes."""
+    return ours(bed) | UNFLUSHED | roomy_pool(bed)
+
+
 def server(bed: Testbed) -> Server:
     """The server under test: the reader's own, or a throwaway one."""
     return bed.guest or bed.cluster(**ours(bed))

@@ -24,9 +24,9 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
-    UNFLUSHED,
     Load,
     compare_loads,
+    in_memory,
     loaded,
     ours,
     pairs,
@@ -317,7 +317,7 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     plain which one gains more.
     """
     new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
-    with Cluster(programs(new), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:
+    with Cluster(programs(new), in_memory(bed)) as tested:
         yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
 
 
@@ -342,7 +342,7 @@ def over_clients(
     with ExitStack() as stack:
         servers = {}
         for name in dict.fromkeys(name for name, _, _ in many):
-            given = ours(bed) | UNFLUSHED | roomy_pool(bed)
+            given = in_memory(bed)
             servers[name] = stack.enter_context(Cluster(programs(name), given))
             loaded(bed, servers[name])
         loads = {

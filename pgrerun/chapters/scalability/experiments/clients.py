@@ -14,18 +14,17 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     TPS,
-    UNFLUSHED,
     Load,
     client_counts,
     compare_loads,
     crowd_size,
+    in_memory,
     loaded,
     messages,
     one_per_processor,
     ours,
     pairs,
     processors,
-    roomy_pool,
     server,
 )
 from pgrerun.errors import CannotMeasure
@@ -170,7 +169,7 @@ def by_processors(bed: Testbed) -> Iterator[Row]:
 
     As on the builds, all is in the pool, and no checkpoint comes.
     """
-    told, tested = processors() < LARGE, bed.cluster(**ours(bed) | UNFLUSHED | roomy_pool(bed))
+    told, tested = processors() < LARGE, bed.cluster(**in_memory(bed))
     yield from on_one_and_on_all(bed, tested, pairs(bed), told)
 
 

@@ -13,10 +13,10 @@ from pgrerun.chapters.scalability.experiments.builds import complete, load_count
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
-    UNFLUSHED,
     Load,
     client_counts,
     crowd_size,
+    in_memory,
     loaded,
     ours,
     processors,
@@ -106,7 +106,7 @@ def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
     they are counted, so that every page they change has been logged in full since the checkpoint.
     """
     name = COUNTING[1]
-    with Cluster(programs(name), ours(bed) | UNFLUSHED | roomy_pool(bed)) as tested:
+    with Cluster(programs(name), in_memory(bed)) as tested:
         load = Load(bed, loaded(bed, tested), "tpcb", crowd_size())
 
         def measure(block: Block, moment: str) -> dict[str, float]:
@@ -157,7 +157,7 @@ def writer_locks(bed: Testbed) -> Iterator[Row]:
 
     As in lookup_locks.
     """
-    yield from _by_lock(bed, "tpcb", ours(bed) | UNFLUSHED | roomy_pool(bed))
+    yield from _by_lock(bed, "tpcb", in_memory(bed))
 
 
 def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Iterator[Row]:

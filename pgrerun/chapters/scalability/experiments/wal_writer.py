@@ -89,15 +89,13 @@ def _side_by_side(server: Cluster, beside: str, seconds: int, seed: int) -> floa
     """Scans a second by one client, for so many seconds."""
 
     def run(script: str, *more: str) -> float:
-        variables = {"rows": ROWS, "scans": SCANS}
-        text, protocol = SQL.script(script), "prepared"
         return pgbench.run(
             server,
-            text,
+            SQL.script(script),
             seconds=seconds,
-            protocol=protocol,
+            protocol="prepared",
             seed=seed,
-            variables=variables,
+            variables={"rows": ROWS, "scans": SCANS},
             more=more,
         ).tps
 
