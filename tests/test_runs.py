@@ -80,6 +80,16 @@ def test_a_completion_that_was_killed_keeps_what_it_has_measured():
         assert run.rows("upgrade") == [row] and blocks(run) == [0, 1, 2]
 
 
+def test_a_run_of_other_code_is_not_completed_and_stays():
+    finished_run()
+    Run.reopen("mine", "tp1")
+    with pytest.raises(RecordError, match="nothing can be added to it"):
+        start(key="changed since")
+    assert measured() == [1.0, 2.0, 3.0]
+    with start(key="changed since") as run:
+        assert blocks(run) == []
+
+
 def test_no_run_that_was_not_finished_is_completed():
     with pytest.raises(RecordError, match="mine"):
         Run.reopen("mine", "tp1")

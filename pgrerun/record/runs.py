@@ -156,6 +156,7 @@ class Run:
         self._verdicts: dict[str, dict[str, Any]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self._complete: dict[str, dict[str, Any]] = {}
+        self._completes = False  # a finished run, to which what it lacks is added
         self._lock = self._journal = -1
 
     @classmethod
@@ -173,8 +174,8 @@ class Run:
         `key` stands for everything that must be equal for observations to belong together
         (parameters, server version, code). An unfinished run with the same key is resumed; one
         with another key is moved aside, which `notes` says. RecordError when another process
-        writes this record, or the journal is damaged; ParameterError for an unusable name.
-        `records` is the folder of all records, if not `root()`.
+        writes this record, the journal is damaged, or one that `reopen` took up has another key;
+        ParameterError for an unusable name. `records` is the folder of all, if not `root()`.
         """
         folder = (records or root()) / _word(name, "run") / f"{_word(chapter, 'chapter')}.partial"
         run = cls(name, chapter, key, environment, folder)
@@ -211,6 +212,7 @@ class Run:
                     for table, found in part.tables.items()
                 }
                 run._complete = {table: one for table, one in about.items() if "reason" not in one}
+                run._completes = True
                 run._rewrite()
         finally:
             run.release()
@@ -259,6 +261,13 @@ class Run:
             )
             self._folder.rename(aside)
             self.release()
+            if head.get("completes"):
+                raise RecordError(
+                    f"Run {self.name!r} of chapter {self.chapter!r} was measured with other"
+                    " parameters, code or server, so that nothing can be added to it. It stays as"
+                    f" it is, and what was added before lies in {aside.name}. Run it anew, without"
+                    " --complete, or under another name."
+                )
             self._acquire()
             self._note(
                 "An unfinished run with other parameters, code or server was in the way: its"
@@ -267,6 +276,7 @@ class Run:
             head, entries = None, []
         self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self.started_at = _now() if head is None else head.get("started_at", "")
+        self._completes = bool(head and head.get("completes"))
         if head is None:
             self._append(self._head())
             _sync(self._folder)
@@ -425,7 +435,7 @@ class Run:
     def _rewrite(self) -> None:
         """Write the journal anew, of what is remembered."""
         entries = [
-            self._head(),
+            {**self._head(), "completes": self._completes},
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
             *({"table": name, "about": about} for name, about in self._complete.items()),
         ]
