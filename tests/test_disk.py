@@ -165,6 +165,58 @@ def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file, 
     assert stretch.counts().all.requests == requests
 
 
+IN_ORDER = "[os.pread(file, 8192, 8192 * page) for page in range(4)]"
+
+
+@pytest.mark.parametrize(
+    ("code", "requests"),
+    [
+        (IN_ORDER, 2),
+        ("[os.pread(file, 8192, 8192 * page) for page in (3, 1, 0, 2)]", 4),
+        # writes follow writes, whatever is read in between
+        ("[os.pwrite(file, os.pread(file, 8192, 0), 8192 * page) for page in range(4)]", 6),
+        ("[os.read(file, 8192) for page in range(4)]", 2),
+    ],
+)
+def test_requests_that_follow_one_another_come_along(slow, page_file, code, requests):
+    with attached(slow).serving(Disk(1 * MS, 1 * MS, ahead=2)) as stretch:
+        run(slow, page_file, code)
+    assert stretch.counts().all.requests == requests
+
+
+@pytest.mark.parametrize(
+    ("code", "reads", "writes"),
+    [
+        # as many as fit were there before; the page that was used longest ago makes room
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 0, 1)]", 0, 0),
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 2, 2, 1)]", 1, 0),
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 0, 2, 0, 1)]", 2, 0),
+        # what was written is written by the disk when its place is needed
+        ("os.pwrite(file, bytes(16384), 0), os.pread(file, 16384, 16384)", 1, 2),
+        ("os.pwrite(file, bytes(8192), 0), os.pread(file, 8192, 0)", 0, 0),
+    ],
+)
+def test_memory_beside_it_holds_what_was_used_last(slow, tmp_path, code, reads, writes):
+    pages = tmp_path / "base" / "pages"
+    pages.parent.mkdir()
+    pages.write_bytes(bytes(4 * 8192))
+    for _ in range(2):  # it begins anew with each stretch
+        with attached(slow).serving(Disk(1 * MS, 1 * MS, memory=2 * 8192)) as stretch:
+            command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(pages)]
+            environment = os.environ | slow.environment(tmp_path)
+            subprocess.run(command, check=True, env=environment)
+        counts = stretch.counts()
+        assert (counts.reads.requests, counts.writes.requests) == (reads, writes)
+
+
+def test_with_memory_other_files_cost_flushes_alone(slow, page_file):
+    code = "os.pwrite(file, bytes(8192), 0), os.pread(file, 8192, 0), os.fsync(file)"
+    with attached(slow).serving(Disk(1 * MS, 1 * MS, 1 * MS, memory=8192)) as stretch:
+        run(slow, page_file, code)
+    counts = stretch.counts()
+    assert counts.all.requests == counts.flushes.requests == 1
+
+
 def test_two_programs_wait_for_each_other(slow, page_file):
     code = "print(flush=True), sys.stdin.readline(), os.pread(file, 8192, 0)"
     command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(page_file)]

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 
+PAGE = 8192
+MOST = 65536 * PAGE  # `PLACES` in disk.c
+
+
 @dataclass(frozen=True)
 class Disk:
     """Seconds that a disk takes for a read, a write and a flush; it serves one at a time.
@@ -12,6 +16,12 @@ class Disk:
     seed                of the draws
     only                only files whose path below the data directory begins so ("base/")
     offset              only requests at this place (bytes) of a file
+    memory              bytes beside it, as of a kernel's: pages of relations that were used last
+                        lie there, of all before as many as fit. What is there is read at once, and
+                        what is written stays there until its place is needed: then the disk writes
+                        it, and nobody waits. All else costs flushes alone
+    ahead               requests that follow one another in a file and are served as one, as a
+                        kernel reads ahead and gathers what is written
     """
 
     read: float = 0.0
@@ -21,10 +31,14 @@ class Disk:
     seed: int = 0
     only: str = ""
     offset: int | None = None
+    memory: int = 0
+    ahead: int = 1
 
     def __post_init__(self) -> None:
         if min(self.read, self.write, self.flush) < 0:
             raise ValueError("a disk takes no negative time")
+        if not 0 <= self.memory <= MOST:
+            raise ValueError(f"memory beside a disk has {MOST} bytes at most")
 
     @property
     def words(self) -> str:
@@ -34,7 +48,8 @@ class Disk:
             times = {"requests": self.read}
         rates = [f"{_per_second(taken)} {kind}/s" for kind, taken in times.items() if taken]
         place = f" of {self.only.strip('/')}" if self.only else ""
-        return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""
+        beside = f" beside {self.memory / 2**20:.3g} MB of memory" if self.memory else ""
+        return f"disk slowed to {' and '.join(rates)}{place}{beside}" if rates else ""
 
 
 def _per_second(seconds: float) -> str:
