@@ -197,8 +197,8 @@ def test_requests_that_follow_one_another_come_along(slow, page_file, code, requ
     ],
 )
 def test_memory_beside_it_holds_what_was_used_last(slow, tmp_path, code, reads, writes):
-    pages = tmp_path / "base" / "pages"
-    pages.parent.mkdir()
+    pages = tmp_path / "base" / "5" / "16384"
+    pages.parent.mkdir(parents=True)
     pages.write_bytes(bytes(4 * 8192))
     for _ in range(2):  # it begins anew with each stretch
         with attached(slow).serving(Disk(1 * MS, 1 * MS, memory=2 * 8192)) as stretch:
@@ -209,10 +209,15 @@ def test_memory_beside_it_holds_what_was_used_last(slow, tmp_path, code, reads, 
         assert (counts.reads.requests, counts.writes.requests) == (reads, writes)
 
 
-def test_with_memory_other_files_cost_flushes_alone(slow, page_file):
-    code = "os.pwrite(file, bytes(8192), 0), os.pread(file, 8192, 0), os.fsync(file)"
+@pytest.mark.parametrize("name", ["pg_wal/16385", "base/5/1259", "16385"])
+def test_with_memory_other_files_cost_flushes_alone(slow, tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(4 * 8192))
+    code = "os.pwrite(file, bytes(32768), 0), os.pread(file, 32768, 0), os.fsync(file)"
     with attached(slow).serving(Disk(1 * MS, 1 * MS, 1 * MS, memory=8192)) as stretch:
-        run(slow, page_file, code)
+        command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(path)]
+        subprocess.run(command, check=True, env=os.environ | slow.environment(tmp_path))
     counts = stretch.counts()
     assert counts.all.requests == counts.flushes.requests == 1
 

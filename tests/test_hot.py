@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
 
-from pgrerun.chapters.hot.experiments import builds
+from pgrerun.chapters.hot.experiments import builds, threads_memory
 from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
 from pgrerun.chapters.hot.variants import (
     BRIN,
@@ -26,6 +26,7 @@ from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server.builds import registered
+from pgrerun.lab.testbed import Block
 from pgrerun.record import printed
 
 BALANCED = (BRANCHES, TELLERS, ACCOUNTS)
@@ -183,17 +184,40 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
         next(builds.on_the_threads_servers(chapter.bed))
 
 
-@pytest.mark.parametrize(("profile", "enough"), [("ci", 1), ("laptop", 5)])
+# pairs of whole runs without autovacuum, and of so many that all parts of a run are there with it
+@pytest.mark.parametrize(("profile", "enough"), [("ci", [1] * 6), ("laptop", [6] * 3 + [5] * 3)])
 def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
     """With few pairs a ratio lacked those that it needs, whatever the profile."""
     asked = []
     monkeypatch.setattr(builds, "both_commits", lambda *_: {})
     bed = SimpleNamespace(
-        parameters=SimpleNamespace(pairs=7, profile=profile),
+        parameters=SimpleNamespace(pairs=7, profile=profile, thread_scale=6),
         fewest_pairs=5,
         compare=lambda *_, pairs, **more: asked.append(pairs) or (),
     )
-    assert list(builds.merlins_setups(bed)) == [] and asked == [enough, enough]
+    assert list(builds.merlins_setups(bed)) == [] and asked == enough
+
+
+def test_servers_that_take_turns_go_on_where_they_stopped_and_begin_anew_after_a_break(monkeypatch):
+    done = []
+
+    def whole(server, ours, clients, seed, transactions):
+        done.append((server, seed, transactions))
+        return {"tps": 1.0, "hot_share": 0.0, "transactions": transactions}
+
+    monkeypatch.setattr(builds, "_whole", whole)
+    loaded = lambda server: done.append((server, "loaded"))
+    turns = builds._Turns({"old": "old", "new": "new"}, loaded, ours(1, 1), 1, 100, parts=2)
+    for index, server in ((0, "old"), (0, "new"), (1, "new"), (1, "old"), (2, "old")):
+        block = Block(index, 70 + index, 0)
+        turns.prepare(block, server)
+        assert turns.measure(block, server)["transactions"] == 100
+    parts = [("old", 70, 50), ("new", 70, 50), ("new", 71, 50), ("old", 71, 50), ("old", 72, 50)]
+    assert [one for one in done if one[1] != "loaded"] == parts
+    assert [server for server, what, *_ in done if what == "loaded"] == ["old", "new", "old"]
+    done.clear()
+    turns.prepare(Block(3, 73, 0), "new")  # of a run that it hasn't begun
+    assert done == [("new", "loaded"), ("new", 73, 50)]
 
 
 @pytest.mark.skipif(
@@ -243,6 +267,19 @@ def test_accounts_grows_under_autovacuum_and_without_it(chapter):
     assert rows["before"].nunique() == 1 and (rows["after"] > rows["before"]).all()
     assert set(rows["autovacuum"]) == {"on", "off"}
     assert (rows["request_ms"] > 0).eq(rows["autovacuum"] == "on").all()
+    assert rows.loc[rows["autovacuum"] == "off", ["visits", "remaining"]].eq(0).all(axis=None)
+    assert rows["remaining"].between(0, 1).all()
+
+
+def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
+    with opened(tmp_path, "hot", TINY | {"timed_accounts": 8000}) as chapter:
+        sought = chapter.run("seeking_a_disk_with_memory").frame
+        rows = chapter.run("in_the_threads_memory").frame.set_index(["pool", "variant"])
+    assert len(sought) == 3 and (sought["request_ms"] > 0).all()
+    assert rows["data_over_memory"][threads_memory.AS_THERE, UNPRUNED] > 1
+    assert (rows.loc[threads_memory.ALL_OF_IT, "data_over_pool"] < 1).all()
+    # what a pool holds, and what memory holds, costs flushes alone
+    assert (rows["busy"].drop((threads_memory.AS_THERE, UNPRUNED)) == 0).all()
 
 
 @pytest.mark.skipif(

@@ -254,8 +254,6 @@ static int64_t remember(struct disk *disk, int kind, int64_t file, int64_t bytes
 
 static struct disk *disk;
 static char directory[4096]; /* with a slash at its end */
-/* Below it: what memory is for. All else that is read or written lies in there, if there is one. */
-static const char DATA[] = "base/";
 
 __attribute__((constructor)) static void attach(void)
 {
@@ -292,6 +290,17 @@ static const char *concerned(int file, int64_t offset)
     if (strncmp(path, directory, above) || strncmp(path + above, disk->only, strlen(disk->only)))
         return NULL;
     return path + above;
+}
+
+/*
+ * Whether memory, if there is one, may lack what a file has: of relations below base/ whose number
+ * isn't a catalog's. All else that is read or written lies in there.
+ */
+static int outgrows(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return name && !strncmp(path, "base/", 5) && atoi(name + 1) >= 16384;
 }
 
 /* Whether a read or write comes along with those before it, which it follows in its file. */
@@ -334,7 +343,7 @@ static int64_t arrive(int kind, int file, int64_t bytes, int64_t offset)
             pthread_mutex_consistent(&disk->lock.mutex);
         if (!disk->blocks || kind == FLUSH)
             done = disk_serve(disk, kind, bytes, now());
-        else if (bytes && !strncmp(path, DATA, strlen(DATA)))
+        else if (bytes && outgrows(path))
             done = remember(disk, kind, status.st_ino, bytes, offset, now());
         pthread_mutex_unlock(&disk->lock.mutex);
     }

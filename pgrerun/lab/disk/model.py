@@ -19,7 +19,7 @@ class Disk:
     memory              bytes beside it, as of a kernel's: pages of relations that were used last
                         lie there, of all before as many as fit. What is there is read at once, and
                         what is written stays there until its place is needed: then the disk writes
-                        it, and nobody waits. All else costs flushes alone
+                        it, and nobody waits. All else (catalogs, WAL) costs flushes alone
     ahead               requests that follow one another in a file and are served as one, as a
                         kernel reads ahead and gathers what is written
     """
