@@ -17,7 +17,7 @@ def checkpoints(log: str) -> list[float]:
 def autovacuums(log: str, table: str) -> list[float]:
     """When visits of autovacuum to a table were over, in seconds since the epoch.
 
-    With log_autovacuum_min_duration = 0, from PostgreSQL 8.3 on.
+    With log_autovacuum_min_duration = 0, from PostgreSQL 8.3 on; in its development log_autovacuum.
     """
     return _times(log, rf'automatic (?:aggressive )?vacuum of table "[^"]*\.{re.escape(table)}"')
 
