@@ -108,7 +108,7 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
-            pairs=(bed.fewest_pairs + bed.fewer_pairs) // 2,
+            pairs=bed.fewest_pairs,
             warmup=0,
             prepare=prepare,
             fixed=True,

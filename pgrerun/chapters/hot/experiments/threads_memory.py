@@ -56,11 +56,12 @@ UNITS = {
 def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
     """Look for the time of a request with which neither does what the thread prints before HOT.
 
-    The disk has the thread's share for its memory, and the server for its pool.
+    The disk has the thread's share for its memory, and the server for its pool. At profile ci, where
+    no time decides, the first guess is as good as any.
     """
     taken = 4 / THEN  # about what a disk of then takes
     load_ = _Load(bed)
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, (1 if bed.parameters.profile == "ci" else ATTEMPTS) + 1):
         load_.prepare(UNPRUNED, AS_THERE)
         found = load_.measure(UNPRUNED, taken, bed.parameters.seed)
         yield {"attempt": attempt, **found}
