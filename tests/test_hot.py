@@ -561,7 +561,6 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-004", in_memory(2.0, 1.3), "partly"),
         ("hot-004", in_memory(2.0, 1.0), "not so"),
         ("hot-004", in_memory(1.0, 1.0), "not so"),
-        ("hot-004", in_memory(2.0, 1.8, busy=0.1), UNTESTED),
         ("hot-004", in_memory(2.0, 1.8, data=2.0), UNTESTED),
         ("hot-004", in_memory(2.0, 1.8, neither=0.5), UNTESTED),
         # the pool makes the disk busy if a larger one doesn't

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-
 PAGE = 8192
 MOST = 65536 * PAGE  # `PLACES` in disk.c
 

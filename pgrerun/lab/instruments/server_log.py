@@ -1,5 +1,5 @@
-"""What a server's log (`Cluster.log`) tells of checkpoints, of autovacuum, of waits for locks, and of
-lightweight locks where the build counts them.
+"""What a server's log (`Cluster.log`) tells of checkpoints, of autovacuum, of waits for locks, and
+of lightweight locks where the build counts them.
 """
 
 import re

@@ -142,10 +142,10 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     Autovacuum comes as many times in a run as in the thread's, but each second at most. The disk
     that was found is too slow for that, as a visit takes some of its time: so one run first tells
     the time of a request by which the throughput, too, is the thread's; not at profile ci, where no
-    time decides. Without autovacuum the updates run at the machine's own speed. `visits` to accounts
-    are those that the server's log tells the end of; `remaining` is the share of the run that was left
-    when the first was over. CannotMeasure unless both commits are registered, without which no disk is
-    sought.
+    time decides. Without autovacuum the updates run at the machine's own speed. `visits` to
+    accounts are those that the server's log tells the end of; `remaining` is the share of the run
+    that was left when the first was over. CannotMeasure unless both commits are registered, without
+    which no disk is sought.
     """
     with ExitStack() as stack:
         load = _Load(bed, stack, [BEFORE], bed.parameters.timed_accounts // FEWER)

@@ -1,12 +1,14 @@
 """The reduced script on a disk with the thread's memory beside it: what size has to do with speed.
 
-The thread's machine had 2 GB, of which its pool took 128 MB. What the pool lacked lay in the rest as
-long as it fitted in, and only then on the disk; so tables that grow get slow when they outgrow it.
+The thread's machine had 2 GB, of which its pool took 128 MB. What the pool lacked lay in the rest
+as long as it fitted in, and only then on the disk; so tables get slow when they outgrow it.
 Here the disk has a memory of the same share of the loaded relations, all that the pool left, as the
 thread doesn't tell what else was in there. How long a request takes isn't told either: it is sought
 by what the thread's server did before HOT, for which neither HOT nor pruning stands in, as pruning
 alone is a variant of today's server only. The disk serves reads, flushes, and what its memory has
-no more room for. All of the thread's updates run, as it is the last of them that find it too small.
+no more room for. Of a flush each of the thread's ninety clients had its share; with fewer it takes
+so much less time, or commits would wait for flushes far longer than there. All of the thread's
+updates run, as it is the last of them that find the memory too small.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +35,8 @@ from pgrerun.lab.server import value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-FEWER = 4  # a quarter of `timed_accounts` a branch: all of the thread's updates then take 12 seconds
+FEWER = 4  # a quarter of `timed_accounts` a branch: a run then takes some ten seconds
+CLIENTS = printed.cell("hot_setup", "clients", "value")
 # Share of the thread's relations, as loaded, that the pool holds, and that lies in memory beside it.
 _LOADED = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
 _POOL = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
@@ -56,10 +59,10 @@ UNITS = {
 def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
     """Look for the time of a request with which neither does what the thread prints before HOT.
 
-    The disk has the thread's share for its memory, and the server for its pool. At profile ci, where
-    no time decides, the first guess is as good as any.
+    The disk has the thread's share for its memory, and the server for its pool. At profile ci,
+    where no time decides, the first guess is as good as any.
     """
-    taken = 4 / THEN  # about what a disk of then takes
+    taken = 10 / THEN  # about what a disk of then takes
     load_ = _Load(bed)
     for attempt in range(1, (1 if bed.parameters.profile == "ci" else ATTEMPTS) + 1):
         load_.prepare(UNPRUNED, AS_THERE)
@@ -123,11 +126,12 @@ class _Load:
             connection.execute("CHECKPOINT")
 
     def measure(self, variant: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of all of the thread's updates, where each request takes so many seconds.
+        """`UNITS` of all of the thread's updates, where each read and write takes so many seconds.
 
         `busy` is the disk's time for reads and writes, without flushes.
         """
-        slow = Disk(taken, taken, taken, memory=self.memory * PAGE)
+        flush = taken * self.ours.branches / CLIENTS
+        slow = Disk(taken, taken, flush, memory=self.memory * PAGE)
         held = sessions.snapshot(self.server, is_unpruned(variant))
         with held, self.disk.serving(slow) as stretch:
             done = run_script(
