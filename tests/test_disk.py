@@ -156,32 +156,33 @@ def test_other_directories_and_other_times_are_left_alone(slow, page_file, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("where", "requests"), [({"offset": 8192}, 2), ({"only": "pages"}, 3), ({"only": "ages"}, 0)]
+    ("where", "requests"),
+    [
+        ({"offset": 8192}, 2),
+        ({"only": "pages"}, 4),
+        ({"only": "ages"}, 0),
+        ({"flushed": "pages"}, 4),
+        ({"flushed": "ages"}, 3),
+    ],
 )
 def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file, where, requests):
     code = "os.pread(file, 8192, 0), os.pread(file, 8192, 8192), os.pread(file, 8192, 8192)"
-    with attached(slow).serving(Disk(read=1 * MS, **where)) as stretch:
+    code += ", os.fsync(file)"
+    with attached(slow).serving(Disk(read=1 * MS, flush=1 * MS, **where)) as stretch:
         run(slow, page_file, code)
     assert stretch.counts().all.requests == requests
 
 
-IN_ORDER = "[os.pread(file, 8192, 8192 * page) for page in range(4)]"
-
-
-@pytest.mark.parametrize(
-    ("code", "requests"),
-    [
-        (IN_ORDER, 2),
-        ("[os.pread(file, 8192, 8192 * page) for page in (3, 1, 0, 2)]", 4),
-        # writes follow writes, whatever is read in between
-        ("[os.pwrite(file, os.pread(file, 8192, 0), 8192 * page) for page in range(4)]", 6),
-        ("[os.read(file, 8192) for page in range(4)]", 2),
-    ],
-)
-def test_requests_that_follow_one_another_come_along(slow, page_file, code, requests):
-    with attached(slow).serving(Disk(1 * MS, 1 * MS, ahead=2)) as stretch:
+@pytest.mark.parametrize(("gathering", "requests"), [("in range", 4), ("autovacuum", 10), ("", 4)])
+def test_requests_of_some_processes_come_in_pieces(slow, page_file, gathering, requests):
+    # two pieces of reads and two of writes; each flush is one by itself
+    code = "[os.pwrite(file, os.pread(file, 8192, 0), 8192 * page) for page in range(4)]"
+    code += ", os.fsync(file), os.fsync(file)"
+    with attached(slow).serving(
+        Disk(1 * MS, 1 * MS, 1 * MS, ahead=2, gathering=gathering)
+    ) as stretch:
         run(slow, page_file, code)
-    assert stretch.counts().all.requests == requests
+    assert stretch.counts().all.requests == requests + 2 * (gathering != "autovacuum")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@
  * process that is killed with it leaves it to the next (a robust mutex).
  *
  * It may have memory beside it, as a kernel's: what lies in there costs nothing, and of what it
- * wrote nobody waits for more than the flushes. And requests that follow one another in a file may
- * come along with the first of them, as a kernel reads ahead.
+ * wrote nobody waits for more than the flushes. And some processes' requests may come in pieces, as a
+ * kernel reads ahead for who goes through a file, and gathers what he writes.
  *
  * Not seen here: mapped memory, io_uring, and room that posix_fallocate makes in a file.
  * All times are in nanoseconds of CLOCK_MONOTONIC.
@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,8 +68,10 @@ struct disk {
     int64_t offset;      /* -1, or only requests at this place of a file are slow */
     int64_t early;       /* how late this machine wakes a sleeper, as a rule */
     int64_t blocks;      /* that its memory holds, at most PLACES; 0 without memory */
-    int64_t ahead;       /* requests that follow one another and are served as one */
+    int64_t ahead;       /* requests of a process that are served as one, if it gathers them */
     char only[128];      /* only files whose path below the directory begins so */
+    char flushed[128];   /* and flushes of those alone whose path begins so */
+    char gathering[128]; /* part of the title of processes whose requests come in pieces */
     /* what becomes of it */
     int64_t attached; /* processes that have this loaded, by start, not by fork */
     int64_t free_at;  /* when the last booked request is done */
@@ -303,22 +306,36 @@ static int outgrows(const char *path)
     return name && !strncmp(path, "base/", 5) && atoi(name + 1) >= 16384;
 }
 
-/* Whether a read or write comes along with those before it, which it follows in its file. */
-static int comes_along(int kind, int file, int64_t bytes, int64_t offset)
+/* Whether this process is one of those whose requests come in pieces, by its title. */
+static int gathers(void)
 {
-    enum { FILES = 4096 };
-    static struct {
-        int64_t end, run;
-    } last[FILES][2]; /* of this process */
+    static pid_t process;
+    static int is_one;
+    char title[4096];
+    ssize_t length, turn;
+    int file;
 
-    if (disk->ahead <= 1 || kind == FLUSH || file >= FILES)
-        return 0;
-    if (last[file][kind].end == offset && offset)
-        last[file][kind].run++;
-    else
-        last[file][kind].run = 0;
-    last[file][kind].end = offset + bytes;
-    return last[file][kind].run % disk->ahead != 0;
+    if (process != getpid()) { /* a child isn't what its parent is */
+        process = getpid();
+        file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+        length = file < 0 ? 0 : syscall(SYS_read, file, title, sizeof title - 1);
+        if (file >= 0)
+            close(file);
+        title[length > 0 ? length : 0] = 0;
+        for (turn = 0; turn < length; turn++)
+            if (!title[turn])
+                title[turn] = ' ';
+        is_one = strstr(title, disk->gathering) != NULL;
+    }
+    return is_one;
+}
+
+/* Whether a read or write comes along with another one of this process. */
+static int comes_along(int kind)
+{
+    static int64_t requests[KINDS];
+
+    return disk->ahead > 1 && kind != FLUSH && gathers() && requests[kind]++ % disk->ahead;
 }
 
 /* Book a request; when it will be done, or 0 for at once. `offset` -1 is where the file stands. */
@@ -336,7 +353,9 @@ static int64_t arrive(int kind, int file, int64_t bytes, int64_t offset)
     if (offset < 0)
         offset = 0;
     path = concerned(file, offset);
-    if (path && !comes_along(kind, file, bytes, offset)) {
+    if (path && kind == FLUSH && strncmp(path, disk->flushed, strlen(disk->flushed)))
+        path = NULL;
+    if (path && !comes_along(kind)) {
         if (disk->blocks && kind != FLUSH && (bytes <= 0 || fstat(file, &status)))
             bytes = 0;
         if (pthread_mutex_lock(&disk->lock.mutex) == EOWNERDEAD)

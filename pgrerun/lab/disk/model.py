@@ -14,13 +14,15 @@ class Disk:
     drawn               times are drawn: exponential, with those as means
     seed                of the draws
     only                only files whose path below the data directory begins so ("base/")
+    flushed             flushes of such files alone
     offset              only requests at this place (bytes) of a file
     memory              bytes beside it, as of a kernel's: pages of relations that were used last
                         lie there, of all before as many as fit. What is there is read at once, and
                         what is written stays there until its place is needed: then the disk writes
                         it, and nobody waits. All else (catalogs, WAL) costs flushes alone
-    ahead               requests that follow one another in a file and are served as one, as a
-                        kernel reads ahead and gathers what is written
+    ahead, gathering    of the processes whose title has this, so many reads and so many writes are
+                        served as one: as a kernel reads ahead for who goes through a file, and
+                        gathers what he writes
     """
 
     read: float = 0.0
@@ -29,9 +31,11 @@ class Disk:
     drawn: bool = False
     seed: int = 0
     only: str = ""
+    flushed: str = ""
     offset: int | None = None
     memory: int = 0
     ahead: int = 1
+    gathering: str = ""
 
     def __post_init__(self) -> None:
         if min(self.read, self.write, self.flush) < 0:

@@ -26,6 +26,8 @@ _LAYOUT = np.dtype(
         ("mean", "i8", len(KINDS)),
         *[(name, "i8") for name in ("drawn", "seed", "offset", "early", "blocks", "ahead")],
         ("only", "S128"),
+        ("flushed", "S128"),
+        ("gathering", "S128"),
         *[(name, "i8") for name in ("attached", "free_at", "draws")],
         ("tally", [(name, "i8") for name in _TALLY], len(KINDS)),
         ("memory", "V2359312"),
@@ -178,8 +180,9 @@ class Slowed(Closing):
         state["drawn"], state["seed"] = disk.drawn, disk.seed
         state["draws"] = state["free_at"] = 0
         state["offset"] = -1 if disk.offset is None else disk.offset
-        state["only"] = disk.only.encode()
+        state["only"], state["flushed"] = disk.only.encode(), disk.flushed.encode()
         state["blocks"], state["ahead"] = disk.memory // PAGE, disk.ahead
+        state["gathering"] = disk.gathering.encode()
         library.functions().disk_forget(self._address)
 
     def serve(self, kind: str, now: float, size: int = 0) -> float:

@@ -116,9 +116,11 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
 
 
 FEWER = 4  # a quarter of `timed_accounts`: all of the thread's updates then take forty seconds
-# A visit reads and writes page after page, which a disk does in far less time than what is drawn: a
-# kernel reads ahead, 128 kB as Linux does, and gathers as much of what is written.
-AHEAD = 128 * 1024 // PAGE
+# A visit goes through its relations page after page, which a disk serves in far less time than what
+# is drawn: a kernel reads ahead, 128 kB as Linux does, and gathers as much of what is written. In a
+# pool of a thousandth of the thread's buffers the few of the visit are soon taken by others, and it
+# writes theirs; so what it asks for comes in such pieces wherever it lies.
+AHEAD, VISIT = 128 * 1024 // PAGE, "autovacuum worker"
 
 
 @experiment(
@@ -137,8 +139,11 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """Pages of accounts around the whole reduced script before HOT, with autovacuum and without.
 
     From relations loaded anew, with all of the thread's updates per account. Under autovacuum they
-    run on a disk so slow that its visits wait for pages as the clients do; what follows one another
-    in a file comes in pieces of AHEAD pages, as a visit asks for nearly all pages in their order.
+    run on a disk so slow that its visits wait for pages as the clients do, but in pieces of AHEAD
+    pages, as a visit asks for nearly all of them in their order.
+    Flushes of relations pass the disk by: these servers keep note of as many as their pool has
+    pages, and who writes when there is no room flushes himself, which in the thread's pool nobody
+    did.
     Autovacuum comes as many times in a run as in the thread's, but each second at most. The disk
     that was found is too slow for that, as a visit takes some of its time: so one run first tells
     the time of a request by which the throughput, too, is the thread's; not at profile ci, where no
@@ -243,7 +248,7 @@ class _Load:
         with cluster.connect() as connection, ExitStack() as slowed:
             before = sizes.pages_of(connection, [table])[table]
             if taken:
-                disk = Disk(taken, taken, taken, ahead=AHEAD)
+                disk = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
                 slowed.enter_context(self.disks[server].serving(disk))
             logged, began = len(cluster.log()), time.time()
             tps = self.run(server, REDUCED, UPDATES, seed).tps

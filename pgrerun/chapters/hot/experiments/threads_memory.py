@@ -37,7 +37,7 @@ from pgrerun.record import printed
 
 FEWER = 4  # a quarter of `timed_accounts` a branch: a run then takes some ten seconds
 CLIENTS = printed.cell("hot_setup", "clients", "value")
-# Share of the thread's relations, as loaded, that the pool holds, and that lies in memory beside it.
+# Shares of the thread's relations, as loaded, that the pool holds, and the memory beside it.
 _LOADED = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
 _POOL = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
 _MEMORY = printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - _POOL
