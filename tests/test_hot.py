@@ -262,8 +262,9 @@ def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     not {builds.BEFORE, builds.WITH} <= set(registered()),
     reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
 )
-def test_accounts_grows_under_autovacuum_and_without_it(chapter):
-    rows = chapter.run("autovacuum_on_the_threads_disk").frame
+def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
+    with opened(tmp_path, "hot", TINY | {"timed_accounts": 400}) as chapter:
+        rows = chapter.run("autovacuum_on_the_threads_disk").frame
     assert rows["before"].nunique() == 1 and (rows["after"] > rows["before"]).all()
     assert set(rows["autovacuum"]) == {"on", "off"}
     assert (rows["request_ms"] > 0).eq(rows["autovacuum"] == "on").all()
