@@ -35,7 +35,7 @@ from pgrerun.lab.server import value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-FEWER = 4  # a quarter of `timed_accounts` a branch: a run then takes some ten seconds
+FEWER = 3  # a third of `timed_accounts` a branch: a run with HOT then takes five seconds and more
 CLIENTS = printed.cell("hot_setup", "clients", "value")
 # Shares of the thread's relations, as loaded, that the pool holds, and the memory beside it.
 _LOADED = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
