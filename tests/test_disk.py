@@ -156,13 +156,71 @@ def test_other_directories_and_other_times_are_left_alone(slow, page_file, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("where", "requests"), [({"offset": 8192}, 2), ({"only": "pages"}, 3), ({"only": "ages"}, 0)]
+    ("where", "requests"),
+    [
+        ({"offset": 8192}, 2),
+        ({"only": "pages"}, 4),
+        ({"only": "ages"}, 0),
+        ({"flushed": "pages"}, 4),
+        ({"flushed": "ages"}, 3),
+    ],
 )
 def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file, where, requests):
     code = "os.pread(file, 8192, 0), os.pread(file, 8192, 8192), os.pread(file, 8192, 8192)"
-    with attached(slow).serving(Disk(read=1 * MS, **where)) as stretch:
+    code += ", os.fsync(file)"
+    with attached(slow).serving(Disk(read=1 * MS, flush=1 * MS, **where)) as stretch:
         run(slow, page_file, code)
     assert stretch.counts().all.requests == requests
+
+
+@pytest.mark.parametrize(("gathering", "requests"), [("in range", 4), ("autovacuum", 10), ("", 4)])
+def test_requests_of_some_processes_come_in_pieces(slow, page_file, gathering, requests):
+    # two pieces of reads and two of writes; each flush is one by itself
+    code = "[os.pwrite(file, os.pread(file, 8192, 0), 8192 * page) for page in range(4)]"
+    code += ", os.fsync(file), os.fsync(file)"
+    with attached(slow).serving(
+        Disk(1 * MS, 1 * MS, 1 * MS, ahead=2, gathering=gathering)
+    ) as stretch:
+        run(slow, page_file, code)
+    assert stretch.counts().all.requests == requests + 2 * (gathering != "autovacuum")
+
+
+@pytest.mark.parametrize(
+    ("code", "reads", "writes"),
+    [
+        # as many as fit were there before; the page that was used longest ago makes room
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 0, 1)]", 0, 0),
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 2, 2, 1)]", 1, 0),
+        ("[os.pread(file, 8192, 8192 * page) for page in (0, 1, 0, 2, 0, 1)]", 2, 0),
+        # what was written is written by the disk when its place is needed
+        ("os.pwrite(file, bytes(16384), 0), os.pread(file, 16384, 16384)", 1, 2),
+        ("os.pwrite(file, bytes(8192), 0), os.pread(file, 8192, 0)", 0, 0),
+    ],
+)
+def test_memory_beside_it_holds_what_was_used_last(slow, tmp_path, code, reads, writes):
+    pages = tmp_path / "base" / "5" / "16384"
+    pages.parent.mkdir(parents=True)
+    pages.write_bytes(bytes(4 * 8192))
+    for _ in range(2):  # it begins anew with each stretch
+        with attached(slow).serving(Disk(1 * MS, 1 * MS, memory=2 * 8192)) as stretch:
+            command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(pages)]
+            environment = os.environ | slow.environment(tmp_path)
+            subprocess.run(command, check=True, env=environment)
+        counts = stretch.counts()
+        assert (counts.reads.requests, counts.writes.requests) == (reads, writes)
+
+
+@pytest.mark.parametrize("name", ["pg_wal/16385", "base/5/1259", "16385"])
+def test_with_memory_other_files_cost_flushes_alone(slow, tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(4 * 8192))
+    code = "os.pwrite(file, bytes(32768), 0), os.pread(file, 32768, 0), os.fsync(file)"
+    with attached(slow).serving(Disk(1 * MS, 1 * MS, 1 * MS, memory=8192)) as stretch:
+        command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(path)]
+        subprocess.run(command, check=True, env=os.environ | slow.environment(tmp_path))
+    counts = stretch.counts()
+    assert counts.all.requests == counts.flushes.requests == 1
 
 
 def test_two_programs_wait_for_each_other(slow, page_file):

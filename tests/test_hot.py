@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
 
-from pgrerun.chapters.hot.experiments import builds
+from pgrerun.chapters.hot.experiments import builds, threads_memory
 from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
 from pgrerun.chapters.hot.variants import (
     BRIN,
@@ -26,6 +26,7 @@ from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server.builds import registered
+from pgrerun.lab.testbed import Block
 from pgrerun.record import printed
 
 BALANCED = (BRANCHES, TELLERS, ACCOUNTS)
@@ -183,17 +184,40 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
         next(builds.on_the_threads_servers(chapter.bed))
 
 
-@pytest.mark.parametrize(("profile", "enough"), [("ci", 1), ("laptop", 5)])
+# pairs of whole runs without autovacuum, and of so many that all parts of a run are there with it
+@pytest.mark.parametrize(("profile", "enough"), [("ci", [1] * 6), ("laptop", [6] * 3 + [5] * 3)])
 def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
     """With few pairs a ratio lacked those that it needs, whatever the profile."""
     asked = []
     monkeypatch.setattr(builds, "both_commits", lambda *_: {})
     bed = SimpleNamespace(
-        parameters=SimpleNamespace(pairs=7, profile=profile),
+        parameters=SimpleNamespace(pairs=7, profile=profile, thread_scale=6),
         fewest_pairs=5,
         compare=lambda *_, pairs, **more: asked.append(pairs) or (),
     )
-    assert list(builds.merlins_setups(bed)) == [] and asked == [enough, enough]
+    assert list(builds.merlins_setups(bed)) == [] and asked == enough
+
+
+def test_servers_that_take_turns_go_on_where_they_stopped_and_begin_anew_after_a_break(monkeypatch):
+    done = []
+
+    def whole(server, ours, clients, seed, transactions):
+        done.append((server, seed, transactions))
+        return {"tps": 1.0, "hot_share": 0.0, "transactions": transactions}
+
+    monkeypatch.setattr(builds, "_whole", whole)
+    loaded = lambda server: done.append((server, "loaded"))
+    turns = builds._Turns({"old": "old", "new": "new"}, loaded, ours(1, 1), 1, 100, parts=2)
+    for index, server in ((0, "old"), (0, "new"), (1, "new"), (1, "old"), (2, "old")):
+        block = Block(index, 70 + index, 0)
+        turns.prepare(block, server)
+        assert turns.measure(block, server)["transactions"] == 100
+    parts = [("old", 70, 50), ("new", 70, 50), ("new", 71, 50), ("old", 71, 50), ("old", 72, 50)]
+    assert [one for one in done if one[1] != "loaded"] == parts
+    assert [server for server, what, *_ in done if what == "loaded"] == ["old", "new", "old"]
+    done.clear()
+    turns.prepare(Block(3, 73, 0), "new")  # of a run that it hasn't begun
+    assert done == [("new", "loaded"), ("new", 73, 50)]
 
 
 @pytest.mark.skipif(
@@ -238,11 +262,25 @@ def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     not {builds.BEFORE, builds.WITH} <= set(registered()),
     reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
 )
-def test_accounts_grows_under_autovacuum_and_without_it(chapter):
-    rows = chapter.run("autovacuum_on_the_threads_disk").frame
+def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
+    with opened(tmp_path, "hot", TINY | {"timed_accounts": 400}) as chapter:
+        rows = chapter.run("autovacuum_on_the_threads_disk").frame
     assert rows["before"].nunique() == 1 and (rows["after"] > rows["before"]).all()
     assert set(rows["autovacuum"]) == {"on", "off"}
     assert (rows["request_ms"] > 0).eq(rows["autovacuum"] == "on").all()
+    assert rows.loc[rows["autovacuum"] == "off", ["visits", "remaining"]].eq(0).all(axis=None)
+    assert rows["remaining"].between(0, 1).all()
+
+
+def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
+    with opened(tmp_path, "hot", TINY | {"timed_accounts": 8000}) as chapter:
+        sought = chapter.run("seeking_a_disk_with_memory").frame
+        rows = chapter.run("in_the_threads_memory").frame.set_index(["pool", "variant"])
+    assert len(sought) == 1 and (sought["request_ms"] > 0).all()
+    assert rows["data_over_memory"][threads_memory.AS_THERE, UNPRUNED] > 1
+    assert (rows.loc[threads_memory.ALL_OF_IT, "data_over_pool"] < 1).all()
+    # what a pool holds, and what memory holds, costs flushes alone
+    assert (rows["busy"].drop((threads_memory.AS_THERE, UNPRUNED)) == 0).all()
 
 
 @pytest.mark.skipif(
@@ -272,12 +310,13 @@ def test_a_queue_keeps_what_an_open_transaction_may_read_until_cluster_runs_with
 
 # Throughput with HOT and with pruning alone, by a hundred with neither, where so much of the time
 # is spent waiting and the data are so many times the pool; and what the first two write to the WAL.
-THROUGHPUT = """
-variant                  script   tps    waiting  writing  data_over_pool
-HOT                      reduced  {0}    {2}      0.0      {3}
-HOT, again               reduced  {0}    {2}      0.0      {3}
-no HOT                   reduced  {1}    {2}      0.0      {3}
-neither HOT nor pruning  reduced  100.0  {2}      0.0      {3}
+IN_MEMORY = """
+variant                  pool              tps     busy  data_over_pool  data_over_memory
+HOT                      as in the thread  {0}     0.0   {5}             0.9
+no HOT                   as in the thread  {1}     0.1   {5}             0.9
+neither HOT nor pruning  as in the thread  {2}     {3}   15.0            1.2
+HOT                      all of it         9000.0  0.0   0.3             0.9
+neither HOT nor pruning  all of it         8000.0  {4}   0.4             1.2
 """
 WAL = """
 variant  phase  part  bytes  records
@@ -316,9 +355,9 @@ neither HOT nor pruning  branches  1       8      9        0
 
 # Pages of accounts around the reduced script before HOT, and its throughput.
 UNDER_AUTOVACUUM = """
-autovacuum  before  after  vacuumed  tps
-on          10000   {0}    1         {1}
-off         10000   13600  0         5000.0
+autovacuum  before  after  visits  remaining  tps
+on          10000   {0}    {2}     {3}        {1}
+off         10000   13600  0       0.0        5000.0
 """
 UNVACUUMED = """
 variant                  vacuumed  updates  accounts  accounts_pkey
@@ -375,9 +414,13 @@ ENDED = "True  ''  5  -  -  -"
 THREADS = printed.table("hot_throughput")["tps_including"]  # by run: script and server
 
 
-def waiting(fast, pruned, waits=0.9, data=11.0):
-    found = timed(THROUGHPUT, float(fast), float(pruned), waits, data)
-    return {"throughput": found, "wal_by_part": counted(WAL)}
+def in_memory(hot, pruned, neither=1.0, busy=0.8, whole=0.0, data=11.0):
+    """Times that HOT and pruning alone do the transactions of neither, which does a share of the
+    thread's; of its time the disk is busy with neither, in the thread's pool and in a whole one.
+    """
+    tps = [neither * THREADS["reduced_head"] * gain for gain in (hot, pruned, 1.0)]
+    found = timed(IN_MEMORY, *tps, busy, whole, data)
+    return {"in_the_threads_memory": found, "wal_by_part": counted(WAL)}
 
 
 def on_disk(hot=1.0, full_hot=1.0, before=1.0, full_before=1.0, **given):
@@ -407,9 +450,12 @@ def growing(*runs):
     return {"small_tables_by_clients": found}
 
 
-def under_autovacuum(grows, throughput=1.0):
-    """Growth under autovacuum, which is at work at least, at a share of the printed throughput."""
-    found = timed(UNDER_AUTOVACUUM, 10_000 * grows, throughput * THREADS["reduced_head"])
+def under_autovacuum(grows, throughput=1.0, visits=2, remaining=0.5):
+    """Growth under autovacuum, whose first visit is over in time, at a share of the printed
+    throughput.
+    """
+    tps = throughput * THREADS["reduced_head"]
+    found = timed(UNDER_AUTOVACUUM, 10_000 * grows, tps, visits, remaining)
     return {"autovacuum_on_the_threads_disk": found, "steady": counted(UNVACUUMED)}
 
 
@@ -510,14 +556,20 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
                 ((200, 300, 200, 300), "not so"),
             )
         ),
-        # stable sizes explain a jump only where the work waits for pages; in the thread's memory
-        # they may explain more of it than on a disk that has none
-        ("hot-004", waiting(200, 130), "inconclusive"),
-        ("hot-004", waiting(200, 180), "holds"),
-        ("hot-004", waiting(200, 150, waits=0.1), UNTESTED),
-        ("hot-004", waiting(200, 150, data=2.0), UNTESTED),
-        ("hot-004", waiting(200, 200), "holds"),
-        ("hot-004", waiting(200, 100), "inconclusive"),
+        # stable sizes explain a jump if pruning alone has most of it, in the thread's memory
+        ("hot-004", in_memory(2.0, 1.8), "holds"),
+        ("hot-004", in_memory(2.0, 2.0), "holds"),
+        ("hot-004", in_memory(2.0, 1.3), "partly"),
+        ("hot-004", in_memory(2.0, 1.0), "not so"),
+        ("hot-004", in_memory(1.0, 1.0), "not so"),
+        ("hot-004", in_memory(2.0, 1.8, data=2.0), UNTESTED),
+        ("hot-004", in_memory(2.0, 1.8, neither=0.5), UNTESTED),
+        # the pool makes the disk busy if a larger one doesn't
+        ("hot-005", in_memory(2.0, 1.8), "holds"),
+        ("hot-005", in_memory(2.0, 1.8, whole=0.7), "partly"),
+        ("hot-005", in_memory(2.0, 1.8, busy=0.3), "partly"),
+        ("hot-005", in_memory(2.0, 1.8, busy=0.3, whole=0.7), "not so"),
+        ("hot-005", in_memory(2.0, 1.8, neither=2.0), UNTESTED),
         ("hot-012", on_disk(), "holds"),
         ("hot-012", on_disk(full_hot=1.15), "different now"),
         ("hot-012", on_disk(full_hot=0.8), "different now"),
@@ -559,16 +611,18 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-010", beside_old(full=6), "partly"),
         ("hot-010", beside_old(last=501), "partly"),
         ("hot-010", beside_old(6, 6, 5100, 5100), "not so"),
-        # under an autovacuum that gave room, by 36 % without it
+        # under an autovacuum that was over in time, by 36 % without it
         ("hot-015", under_autovacuum(1.31), "holds"),
         # some growth, and that most of it was prevented
         ("hot-015", under_autovacuum(1.14), "partly"),
         ("hot-015", under_autovacuum(1.2), "holds"),
         ("hot-015", under_autovacuum(1.18), "inconclusive"),
         ("hot-015", under_autovacuum(1.0), "not so"),
-        # nobody saw a visit end: as much as without it doesn't say that it can't prevent it
-        ("hot-015", under_autovacuum(1.358), UNTESTED),
-        ("hot-015", under_autovacuum(1.36), UNTESTED),
+        ("hot-015", under_autovacuum(1.36), "holds"),  # it was over and spared nothing
+        ("hot-015", under_autovacuum(1.31, visits=1), "holds"),
+        # none was over, or late: nothing that is spared says nothing of what it can
+        ("hot-015", under_autovacuum(1.36, visits=0, remaining=0.0), UNTESTED),
+        ("hot-015", under_autovacuum(1.31, visits=1, remaining=0.15), UNTESTED),
         ("hot-015", under_autovacuum(1.31, throughput=2.0), UNTESTED),  # on a quicker disk
         ("hot-017", looked_up(1.2), "holds"),
         ("hot-017", looked_up(1.02), "no effect"),

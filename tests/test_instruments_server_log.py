@@ -1,4 +1,6 @@
-"""The server's log: when checkpoints began, and how long and how often locks were waited for."""
+"""The server's log: when checkpoints began and visits of autovacuum were over, and how long and how
+often locks were waited for.
+"""
 
 import re
 
@@ -23,9 +25,18 @@ from pgrerun.lab.instruments import server_log
             " ShareLock on transaction 9 after 4.25 ms\n",
             [4.25],
         ),
+        (  # of the table alone, and when a visit is over
+            lambda log: server_log.autovacuums(log, "accounts"),
+            '2026-11-21 10:00:00.250 UTC [9] LOG:  automatic vacuum of table "postgres.public'
+            '.accounts": index scans: 1\n\tpages: 0 removed, 1818 remain\n2026-11-21 10:00:01 UTC'
+            ' [9] LOG:  automatic vacuum of table "postgres.public.branches": index scans: 0\n'
+            '2026-11-21 10:00:02 UTC [9] LOG:  automatic analyze of table "postgres.public'
+            '.accounts"\n',
+            [1795255200.25],
+        ),
     ],
 )
-def test_checkpoints_and_lock_waits_are_found_in_the_log(read, log, found):
+def test_what_is_over_or_begins_is_found_in_the_log(read, log, found):
     assert read(log) == pytest.approx(found)
 
 

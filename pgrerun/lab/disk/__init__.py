@@ -6,8 +6,9 @@
 
 Most documents speak of machines that waited for a disk. Here the kernel answers nearly every
 request from memory; so each request that leaves the buffer pool is made to wait, whoever answers
-it, in a queue of one that all processes share. What is measured on such a disk is measured, but on
-a disk that doesn't exist: it has a mark and a word of its own wherever it is shown.
+it, in a queue of one that all processes share; where a document's machine had memory beside its
+pool, the disk may have as much. What is measured on such a disk is measured, but on a disk that
+doesn't exist: it has a mark and a word of its own wherever it is shown.
 """
 
 from pgrerun.lab.disk.model import Disk

@@ -7,6 +7,10 @@
  * Whoever comes books his turn there and leaves, so the lock is held for less than a microsecond; a
  * process that is killed with it leaves it to the next (a robust mutex).
  *
+ * It may have memory beside it, as a kernel's: what lies in there costs nothing, and of what it
+ * wrote nobody waits for more than the flushes. And some processes' requests may come in pieces, as a
+ * kernel reads ahead for who goes through a file, and gathers what he writes.
+ *
  * Not seen here: mapped memory, io_uring, and room that posix_fallocate makes in a file.
  * All times are in nanoseconds of CLOCK_MONOTONIC.
  */
@@ -22,6 +26,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +39,19 @@ struct tally {
     int64_t busy;   /* that the disk worked for them */
     int64_t queued; /* that they stood behind others */
     int64_t late;   /* requests that took longer than this: the machine's own disk was slower */
+};
+
+enum { BLOCK = 8192, PLACES = 65536, NONE = -1 };
+
+/* What lies in memory, by the order of its last use: a list, and buckets to find it by. */
+struct memory {
+    int32_t newest, oldest, used, unused;
+    int32_t bucket[PLACES]; /* the first place of each */
+    struct place {
+        int64_t file, block;
+        int32_t newer, older, next; /* `next` in its bucket */
+        int32_t dirty;
+    } place[PLACES];
 };
 
 /* `_LAYOUT` in slowed.py says the same. */
@@ -48,12 +67,17 @@ struct disk {
     int64_t seed;
     int64_t offset;      /* -1, or only requests at this place of a file are slow */
     int64_t early;       /* how late this machine wakes a sleeper, as a rule */
+    int64_t blocks;      /* that its memory holds, at most PLACES; 0 without memory */
+    int64_t ahead;       /* requests of a process that are served as one, if it gathers them */
     char only[128];      /* only files whose path below the directory begins so */
+    char flushed[128];   /* and flushes of those alone whose path begins so */
+    char gathering[128]; /* part of the title of processes whose requests come in pieces */
     /* what becomes of it */
     int64_t attached; /* processes that have this loaded, by start, not by fork */
     int64_t free_at;  /* when the last booked request is done */
     int64_t draws;
     struct tally tally[KINDS];
+    struct memory memory;
 };
 
 /* ---- the disk, by any clock */
@@ -147,6 +171,88 @@ int64_t disk_serve(struct disk *disk, int kind, int64_t bytes, int64_t now)
     return disk->free_at = start + taken;
 }
 
+/* ---- its memory; the caller holds the lock */
+
+void disk_forget(struct disk *disk)
+{
+    int32_t turn;
+
+    disk->memory.newest = disk->memory.oldest = NONE;
+    disk->memory.used = 0;
+    for (turn = 0; turn < PLACES; turn++)
+        disk->memory.bucket[turn] = NONE;
+}
+
+static int32_t *bucket_of(struct memory *memory, int64_t file, int64_t block)
+{
+    return &memory->bucket[scrambled((uint64_t) file * PLACES + (uint64_t) block) % PLACES];
+}
+
+static void unlink_place(struct memory *memory, int32_t number)
+{
+    struct place *place = &memory->place[number];
+
+    *(place->newer == NONE ? &memory->newest : &memory->place[place->newer].older) = place->older;
+    *(place->older == NONE ? &memory->oldest : &memory->place[place->older].newer) = place->newer;
+}
+
+/*
+ * Use a block of a file; whether it lies in memory. What it takes the place of is written by the
+ * disk in its turn, for which nobody waits. Until memory is full for the first time all that was
+ * there before counts as lying in it.
+ */
+static int use_block(struct disk *disk, int64_t file, int64_t block, int dirty, int64_t now)
+{
+    struct memory *memory = &disk->memory;
+    int32_t *first = bucket_of(memory, file, block), *from, number;
+    struct place *place;
+    int known = 1;
+
+    for (number = *first; number != NONE; number = memory->place[number].next)
+        if (memory->place[number].file == file && memory->place[number].block == block)
+            break;
+    if (number != NONE) {
+        unlink_place(memory, number);
+    } else {
+        if (memory->used < disk->blocks) {
+            number = memory->used++;
+        } else {
+            known = 0;
+            number = memory->oldest;
+            place = &memory->place[number];
+            if (place->dirty)
+                disk_serve(disk, WRITE, BLOCK, now);
+            unlink_place(memory, number);
+            from = bucket_of(memory, place->file, place->block);
+            while (*from != number)
+                from = &memory->place[*from].next;
+            *from = place->next;
+        }
+        /* after the other one has left its bucket, which may be the same */
+        memory->place[number] = (struct place){file, block, NONE, NONE, *first, 0};
+        *first = number;
+    }
+    place = &memory->place[number];
+    place->dirty |= dirty;
+    place->newer = NONE;
+    place->older = memory->newest;
+    *(memory->newest == NONE ? &memory->oldest : &memory->place[memory->newest].newer) = number;
+    memory->newest = number;
+    return known;
+}
+
+/* When memory has what a read asks for, or has taken what a write brings: 0 for at once. */
+static int64_t remember(struct disk *disk, int kind, int64_t file, int64_t bytes, int64_t offset,
+                        int64_t now)
+{
+    int64_t block, last = (offset + bytes - 1) / BLOCK;
+    int known = 1;
+
+    for (block = offset / BLOCK; block <= last; block++)
+        known &= use_block(disk, file, block, kind == WRITE, now);
+    return known || kind == WRITE ? 0 : disk_serve(disk, kind, bytes, now);
+}
+
 /* ---- the processes that wait for it */
 
 static struct disk *disk;
@@ -169,22 +275,67 @@ __attribute__((constructor)) static void attach(void)
     __atomic_fetch_add(&disk->attached, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether an open file is one that the disk makes slow. */
-static int concerned(int file, int64_t offset)
+/* Of an open file that the disk makes slow its path below the directory, else NULL. */
+static const char *concerned(int file, int64_t offset)
 {
-    char link[40], path[4096];
+    static __thread char path[4096];
+    char link[40];
     ssize_t length;
     size_t above = strlen(directory);
 
     if (disk->offset >= 0 && offset != disk->offset)
-        return 0;
+        return NULL;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     length = readlink(link, path, sizeof path - 1);
     if (length < (ssize_t) above)
-        return 0;
+        return NULL;
     path[length] = 0;
-    return !strncmp(path, directory, above) &&
-           !strncmp(path + above, disk->only, strlen(disk->only));
+    if (strncmp(path, directory, above) || strncmp(path + above, disk->only, strlen(disk->only)))
+        return NULL;
+    return path + above;
+}
+
+/*
+ * Whether memory, if there is one, may lack what a file has: of relations below base/ whose number
+ * isn't a catalog's. All else that is read or written lies in there.
+ */
+static int outgrows(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return name && !strncmp(path, "base/", 5) && atoi(name + 1) >= 16384;
+}
+
+/* Whether this process is one of those whose requests come in pieces, by its title. */
+static int gathers(void)
+{
+    static pid_t process;
+    static int is_one;
+    char title[4096];
+    ssize_t length, turn;
+    int file;
+
+    if (process != getpid()) { /* a child isn't what its parent is */
+        process = getpid();
+        file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+        length = file < 0 ? 0 : syscall(SYS_read, file, title, sizeof title - 1);
+        if (file >= 0)
+            close(file);
+        title[length > 0 ? length : 0] = 0;
+        for (turn = 0; turn < length; turn++)
+            if (!title[turn])
+                title[turn] = ' ';
+        is_one = strstr(title, disk->gathering) != NULL;
+    }
+    return is_one;
+}
+
+/* Whether a read or write comes along with another one of this process. */
+static int comes_along(int kind)
+{
+    static int64_t requests[KINDS];
+
+    return disk->ahead > 1 && kind != FLUSH && gathers() && requests[kind]++ % disk->ahead;
 }
 
 /* Book a request; when it will be done, or 0 for at once. `offset` -1 is where the file stands. */
@@ -192,15 +343,27 @@ static int64_t arrive(int kind, int file, int64_t bytes, int64_t offset)
 {
     int before = errno;
     int64_t done = 0;
+    const char *path;
+    struct stat status;
 
     if (!disk || !disk->serving)
         return 0;
     if (offset < 0)
         offset = kind == FLUSH ? 0 : lseek(file, 0, SEEK_CUR);
-    if (concerned(file, offset < 0 ? 0 : offset)) {
+    if (offset < 0)
+        offset = 0;
+    path = concerned(file, offset);
+    if (path && kind == FLUSH && strncmp(path, disk->flushed, strlen(disk->flushed)))
+        path = NULL;
+    if (path && !comes_along(kind)) {
+        if (disk->blocks && kind != FLUSH && (bytes <= 0 || fstat(file, &status)))
+            bytes = 0;
         if (pthread_mutex_lock(&disk->lock.mutex) == EOWNERDEAD)
             pthread_mutex_consistent(&disk->lock.mutex);
-        done = disk_serve(disk, kind, bytes, now());
+        if (!disk->blocks || kind == FLUSH)
+            done = disk_serve(disk, kind, bytes, now());
+        else if (bytes && outgrows(path))
+            done = remember(disk, kind, status.st_ino, bytes, offset, now());
         pthread_mutex_unlock(&disk->lock.mutex);
     }
     errno = before;

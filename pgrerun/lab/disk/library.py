@@ -54,6 +54,7 @@ def functions() -> ctypes.CDLL:
     library.disk_size.restype = ctypes.c_size_t
     library.disk_lateness.restype = integer
     library.disk_make.argtypes = (ctypes.c_void_p,)
+    library.disk_forget.argtypes = (ctypes.c_void_p,)
     library.disk_serve.restype = integer
     library.disk_serve.argtypes = (ctypes.c_void_p, ctypes.c_int, integer, integer)
     return library

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+PAGE = 8192
+MOST = 65536 * PAGE  # `PLACES` in disk.c
+
 
 @dataclass(frozen=True)
 class Disk:
@@ -11,7 +14,15 @@ class Disk:
     drawn               times are drawn: exponential, with those as means
     seed                of the draws
     only                only files whose path below the data directory begins so ("base/")
+    flushed             flushes of such files alone
     offset              only requests at this place (bytes) of a file
+    memory              bytes beside it, as of a kernel's: pages of relations that were used last
+                        lie there, of all before as many as fit. What is there is read at once, and
+                        what is written stays there until its place is needed: then the disk writes
+                        it, and nobody waits. All else (catalogs, WAL) costs flushes alone
+    ahead, gathering    of the processes whose title has this, so many reads and so many writes are
+                        served as one: as a kernel reads ahead for who goes through a file, and
+                        gathers what he writes
     """
 
     read: float = 0.0
@@ -20,11 +31,17 @@ class Disk:
     drawn: bool = False
     seed: int = 0
     only: str = ""
+    flushed: str = ""
     offset: int | None = None
+    memory: int = 0
+    ahead: int = 1
+    gathering: str = ""
 
     def __post_init__(self) -> None:
         if min(self.read, self.write, self.flush) < 0:
             raise ValueError("a disk takes no negative time")
+        if not 0 <= self.memory <= MOST:
+            raise ValueError(f"memory beside a disk has {MOST} bytes at most")
 
     @property
     def words(self) -> str:
@@ -34,7 +51,8 @@ class Disk:
             times = {"requests": self.read}
         rates = [f"{_per_second(taken)} {kind}/s" for kind, taken in times.items() if taken]
         place = f" of {self.only.strip('/')}" if self.only else ""
-        return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""
+        beside = f" beside {self.memory / 2**20:.3g} MB of memory" if self.memory else ""
+        return f"disk slowed to {' and '.join(rates)}{place}{beside}" if rates else ""
 
 
 def _per_second(seconds: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import library
-from pgrerun.lab.disk.model import Disk
+from pgrerun.lab.disk.model import PAGE, Disk
 from pgrerun.lab.server.private import Closing, PrivateDirectory, account, base_directory
 
 KINDS = ("read", "write", "flush")
@@ -24,10 +24,13 @@ _LAYOUT = np.dtype(
         ("lock", "V64"),
         ("serving", "i8"),
         ("mean", "i8", len(KINDS)),
-        *[(name, "i8") for name in ("drawn", "seed", "offset", "early")],
+        *[(name, "i8") for name in ("drawn", "seed", "offset", "early", "blocks", "ahead")],
         ("only", "S128"),
+        ("flushed", "S128"),
+        ("gathering", "S128"),
         *[(name, "i8") for name in ("attached", "free_at", "draws")],
         ("tally", [(name, "i8") for name in _TALLY], len(KINDS)),
+        ("memory", "V2359312"),
     ]
 )
 
@@ -37,7 +40,8 @@ class Requests:
     """Requests of one kind, or of all: how many, their bytes, and seconds of the disk's time.
 
     busy is what the disk worked for them, queued what they stood behind others. late counts those
-    that the machine's own disk took longer for than this one.
+    that the machine's own disk took longer for than this one. What its memory answers, or comes
+    along with another request, isn't one.
     """
 
     requests: int = 0
@@ -176,7 +180,10 @@ class Slowed(Closing):
         state["drawn"], state["seed"] = disk.drawn, disk.seed
         state["draws"] = state["free_at"] = 0
         state["offset"] = -1 if disk.offset is None else disk.offset
-        state["only"] = disk.only.encode()
+        state["only"], state["flushed"] = disk.only.encode(), disk.flushed.encode()
+        state["blocks"], state["ahead"] = disk.memory // PAGE, disk.ahead
+        state["gathering"] = disk.gathering.encode()
+        library.functions().disk_forget(self._address)
 
     def serve(self, kind: str, now: float, size: int = 0) -> float:
         """When it would be done with a request that arrives at `now`, by a clock of the caller's.

@@ -1,5 +1,5 @@
-"""What a server's log (`Cluster.log`) tells of checkpoints, of waits for locks, and of lightweight
-locks where the build counts them.
+"""What a server's log (`Cluster.log`) tells of checkpoints, of autovacuum, of waits for locks, and
+of lightweight locks where the build counts them.
 """
 
 import re
@@ -11,7 +11,20 @@ import pandas as pd
 
 def checkpoints(log: str) -> list[float]:
     """When checkpoints began, in seconds since the epoch; the log's times are UTC."""
-    stamps = re.findall(r"^(\S+ \S+) UTC \[\d+\] LOG:  checkpoint starting", log, re.MULTILINE)
+    return _times(log, "checkpoint starting")
+
+
+def autovacuums(log: str, table: str) -> list[float]:
+    """When visits of autovacuum to a table were over, in seconds since the epoch.
+
+    With log_autovacuum_min_duration = 0, from PostgreSQL 8.3 on; in its development log_autovacuum.
+    """
+    return _times(log, rf'automatic (?:aggressive )?vacuum of table "[^"]*\.{re.escape(table)}"')
+
+
+def _times(log: str, said: str) -> list[float]:
+    """When what begins so was logged, in seconds since the epoch."""
+    stamps = re.findall(rf"^(\S+ \S+) UTC \[\d+\] LOG:  {said}", log, re.MULTILINE)
     return [datetime.fromisoformat(f"{stamp}+00:00").timestamp() for stamp in stamps]
 
 

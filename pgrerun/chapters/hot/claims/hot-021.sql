@@ -1,5 +1,5 @@
 -- "In most cases": in more than half of the set-ups, which are chosen and not drawn. Of each the
--- least and the largest gain of five pairs of runs or more, by whole per cents as in the message:
+-- least and the largest gain of five pairs or more, by whole per cents as in the message:
 -- between them its median lies, with nineteen in twenty, about. The message says a range: gains of
 -- its lower end and more are told and don't decide.
 WITH pairs AS (

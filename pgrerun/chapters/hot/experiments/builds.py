@@ -1,8 +1,10 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
@@ -78,18 +80,25 @@ MANY = 10  # clients in Merlin's runs of more than one
 WHOLE = 6  # branches from which on all of the message's transactions are run: half a minute each
 
 
-@experiment(
-    units={"tps": "transactions/s", "hot_share": "share", "transactions": "transactions"},
-    needs=["restart"],
-)
+UNITS = {
+    "tps": "transactions/s",
+    "hot_share": "share",
+    "transactions": "transactions of the run",
+    "part": "of the run, from 0",
+}
+PARTS = {1: 5, MANY: 2}  # by clients; each takes five seconds and more
+
+
+@experiment(units=UNITS, needs=["restart"])
 def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     """Merlin's comparisons with an index on abalance, on the commit before HOT and the one with it.
 
     pgbench's whole transaction without fsync at the stock fillfactor, one client and ten. The
     message doesn't tell the scale: here it is pgbench's advice, as many branches as the most
     clients, of so many `accounts`, and the message's transactions from a thread_scale of WHOLE on,
-    below it their share. Each run starts from relations loaded anew. Ten clients run in more pairs,
-    as their runs differ more and one end of what the message says of them is no difference at all.
+    below it their share. Each run starts from relations loaded anew, and both servers take turns by
+    PARTS of it: so there are as many pairs as decide whether one within a twentieth is no
+    difference, each of the same stage of a run, and what drifts on the machine falls on both.
     CannotMeasure unless both commits are registered.
     """
     ours = Pgbench(MANY, accounts, prefix="")
@@ -97,24 +106,55 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     with ExitStack() as stack:
         servers = both_commits(stack, settings)
 
-        def prepare(block: Block, server: str, clients: int) -> None:
+        def load(server: str) -> None:
             ours.load(servers[server])
             with servers[server].connect() as connection:
                 SQL.run(connection, "servers.index_on_abalance")
 
-        def measure(block: Block, server: str, clients: int) -> dict[str, float]:
-            return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
-
-        for clients, pairs in ((1, bed.fewest_pairs), (MANY, 5 * bed.parameters.pairs // 4)):
+        for clients, parts in PARTS.items():
+            turns = _Turns(servers, load, ours, clients, _as_many(bed), parts)
             yield from bed.compare(
-                measure,
-                {"clients": [clients], "server": list(servers)},
-                pairs=pairs,
+                turns.measure,
+                {"server": list(servers)},
+                pairs=parts * math.ceil(5 * bed.parameters.pairs / 4 / parts),
                 warmup=0,
-                prepare=prepare,
+                prepare=turns.prepare,
                 fixed=True,
                 index="on abalance",
+                clients=clients,
             )
+
+
+@dataclass
+class _Turns:
+    """Runs of so many transactions in all on two servers, which take turns by parts of a run."""
+
+    servers: Mapping[str, Cluster]
+    load: Callable[[str], None]
+    ours: Pgbench
+    clients: int
+    transactions: float
+    parts: int = 1
+    done: dict[str, tuple[int, int]] = field(default_factory=dict)  # run, parts of it, by server
+
+    def prepare(self, block: Block, server: str) -> None:
+        """Load for a new run, or where another run was broken off, and go as far as the part."""
+        run, part = divmod(block.index, self.parts)
+        if part and self.done.get(server) == (run, part):
+            return
+        self.load(server)
+        for _ in range(part):
+            self._part(server, block.seed)
+
+    def measure(self, block: Block, server: str) -> dict[str, float]:
+        run, part = divmod(block.index, self.parts)
+        found = self._part(server, block.seed)
+        self.done[server] = run, part + 1
+        return found | {"transactions": self.parts * found["transactions"], "part": part}
+
+    def _part(self, server: str, seed: int) -> dict[str, float]:
+        many = self.transactions / self.parts
+        return _whole(self.servers[server], self.ours, self.clients, seed, many)
 
 
 def _as_many(bed: Testbed) -> float:
@@ -150,10 +190,10 @@ TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)
 AS_MANY_AS_BRANCHES = tuple((scale, scale) for scale in SCALES)
 
 
-@experiment(
-    units={"tps": "transactions/s", "hot_share": "share", "transactions": "transactions"},
-    needs=["restart"],
-)
+PARTS_VACUUMED = {1: 3, 3: 3, MANY: 2}  # by clients, as PARTS; six pairs are whole runs of each
+
+
+@experiment(units=UNITS, needs=["restart"])
 def merlins_setups(bed: Testbed) -> Iterator[Row]:
     """pgbench's whole transaction in several set-ups, on the commit before HOT and the one with it.
 
@@ -161,40 +201,42 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     prints neither scale nor autovacuum: here are three scales, each with his ten clients without
     autovacuum, and with as many clients as branches, as pgbench's documentation advises, under
     autovacuum; all with as many transactions as in merlins_servers. Autovacuum, where it is on,
-    comes every second, as a run is shorter than the minute that it waits by default. Each run
-    starts from relations loaded anew. CannotMeasure unless both commits are registered.
+    comes every second, as a run is shorter than the minute that it waits by default: then a run is
+    much alike from end to end, and both servers take turns by parts of it. Without it a run leaves
+    more behind the longer it is, and is measured whole. Each starts from relations loaded anew.
+    CannotMeasure unless both commits are registered.
     """
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
-    enough = 1 if bed.parameters.profile == "ci" else bed.fewest_pairs  # there no time decides
+    quick = bed.parameters.profile == "ci"  # there no time decides
     with ExitStack() as stack:
         servers = both_commits(stack, settings)
-
-        def prepare(block: Block, server: str, scale: int, clients: int) -> None:
-            if servers[server].settings["autovacuum"] == "on":
-                # ends a visit to what the run before has left; to drop that waits for minutes
-                servers[server].restart()
-            Pgbench(scale, prefix="").load(servers[server], autovacuum=True)
-
-        def measure(block: Block, server: str, scale: int, clients: int) -> dict[str, float]:
-            ours = Pgbench(scale, prefix="")
-            return _whole(servers[server], ours, clients, block.seed, _as_many(bed))
-
         for setups, autovacuum in ((AS_MANY_AS_BRANCHES, "on"), (TEN_CLIENTS, "off")):
             for one in servers.values():
                 one.restart({"autovacuum": autovacuum})
-            yield from bed.compare(
-                measure,
-                [
-                    {"scale": scale, "clients": clients, "server": server}
-                    for scale, clients in setups
-                    for server in servers
-                ],
-                pairs=enough,
-                warmup=0,
-                prepare=prepare,
-                fixed=True,
-                autovacuum=autovacuum,
-            )
+            for scale, clients in setups:
+                ours = Pgbench(scale, prefix="")
+                parts = PARTS_VACUUMED[clients] if autovacuum == "on" else 1
+                turns = _Turns(
+                    servers, partial(_loaded, servers, ours), ours, clients, _as_many(bed), parts
+                )
+                yield from bed.compare(
+                    turns.measure,
+                    {"server": list(servers)},
+                    pairs=1 if quick else parts * math.ceil(bed.fewest_pairs / parts),
+                    warmup=0,
+                    prepare=turns.prepare,
+                    fixed=True,
+                    scale=scale,
+                    clients=clients,
+                    autovacuum=autovacuum,
+                )
+
+
+def _loaded(servers: Mapping[str, Cluster], ours: Pgbench, server: str) -> None:
+    if servers[server].settings["autovacuum"] == "on":
+        # ends a visit to what the run before has left; to drop that waits for minutes
+        servers[server].restart()
+    ours.load(servers[server], autovacuum=True)
 
 
 def _settings(scale: int) -> dict[str, str | int]:

@@ -1,0 +1,157 @@
+"""The reduced script on a disk with the thread's memory beside it: what size has to do with speed.
+
+The thread's machine had 2 GB, of which its pool took 128 MB. What the pool lacked lay in the rest
+as long as it fitted in, and only then on the disk; so tables get slow when they outgrow it.
+Here the disk has a memory of the same share of the loaded relations, all that the pool left, as the
+thread doesn't tell what else was in there. How long a request takes isn't told either: it is sought
+by what the thread's server did before HOT, for which neither HOT nor pruning stands in, as pruning
+alone is a variant of today's server only. The disk serves reads, flushes, and what its memory has
+no more room for. Of a flush each of the thread's ninety clients had its share; with fewer it takes
+so much less time, or commits would wait for flushes far longer than there. All of the thread's
+updates run, as it is the last of them that find the memory too small.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from pgrerun.chapters.hot.experiments.threads_disk import ATTEMPTS, THEN
+from pgrerun.chapters.hot.experiments.throughput import PINS, SMALLEST_POOL
+from pgrerun.chapters.hot.variants import (
+    ACCOUNTS,
+    HOT,
+    NO_HOT,
+    REDUCED,
+    SQL,
+    UNPRUNED,
+    is_unpruned,
+    load,
+    run_script,
+    updates,
+)
+from pgrerun.lab.disk import Disk
+from pgrerun.lab.instruments import sessions, sizes
+from pgrerun.lab.models.heap_growth import PAGE
+from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import value
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed
+
+FEWER = 3  # a third of `timed_accounts` a branch: a run with HOT then takes five seconds and more
+CLIENTS = printed.cell("hot_setup", "clients", "value")
+# Shares of the thread's relations, as loaded, that the pool holds, and the memory beside it.
+_LOADED = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
+_POOL = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
+_MEMORY = printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - _POOL
+OF_POOL, OF_MEMORY = _POOL / _LOADED.sum(), _MEMORY / _LOADED.sum()
+
+AS_THERE, ALL_OF_IT = "as in the thread", "all of it"  # how much of the data the pool holds
+UNITS = {
+    "tps": "transactions/s",
+    "request_ms": "ms",
+    "requests": "requests/transaction",
+    "flushes": "flushes/transaction",
+    "busy": "share of the time",
+    "data_over_pool": "times",
+    "data_over_memory": "times",
+}
+
+
+@experiment(units=UNITS, needs=["restart"])
+def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """Look for the time of a request with which neither does what the thread prints before HOT.
+
+    The disk has the thread's share for its memory, and the server for its pool. At profile ci,
+    where no time decides, the first guess is as good as any.
+    """
+    taken = 10 / THEN  # about what a disk of then takes
+    load_ = _Load(bed)
+    for attempt in range(1, (1 if bed.parameters.profile == "ci" else ATTEMPTS) + 1):
+        load_.prepare(UNPRUNED, AS_THERE)
+        found = load_.measure(UNPRUNED, taken, bed.parameters.seed)
+        yield {"attempt": attempt, **found}
+        taken = _nearer(found)
+
+
+def _nearer(found: Mapping[str, float]) -> float:
+    """Seconds for a request by which what was found would have been what is wanted."""
+    return found["request_ms"] / 1000 * found["tps"] / THEN
+
+
+@experiment(units=UNITS, needs=["restart"], after=["seeking_a_disk_with_memory"])
+def in_the_threads_memory(bed: Testbed) -> Iterator[Row]:
+    """All of the thread's updates with HOT, with pruning alone and with neither, on that disk.
+
+    And with a pool that holds all of the data to the end, which then asks the disk for nothing but
+    the flushes of commits. `data_over_memory` counts history as well, at the end.
+    """
+    load_ = _Load(bed)
+    taken = _nearer(bed.rows_of("seeking_a_disk_with_memory")[-1])
+
+    def prepare(block: Block, variant: str, pool: str) -> None:
+        load_.prepare(variant, pool)
+
+    def measure(block: Block, variant: str, pool: str) -> Mapping[str, float]:
+        return load_.measure(variant, taken, block.seed)
+
+    small = [{"variant": one, "pool": AS_THERE} for one in (HOT, NO_HOT, UNPRUNED)]
+    yield from bed.compare(
+        measure,
+        [*small, *({"variant": one, "pool": ALL_OF_IT} for one in (HOT, UNPRUNED))],
+        pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+        warmup=0,
+        prepare=prepare,
+        fixed=True,
+    )
+
+
+class _Load:
+    """The reduced script by as many clients as branches, on a disk with memory."""
+
+    def __init__(self, bed: Testbed):
+        branches = bed.parameters.clients
+        self.ours = Pgbench(branches, bed.parameters.timed_accounts // FEWER, prefix="")
+        # commits wait for the disk, and WAL that nobody waits for stays in its buffers
+        self.server, self.disk = bed.cluster_on_slow_disk(fsync="on", wal_buffers="8MB")
+        load(self.ours, self.server)
+        with self.server.connect() as connection:
+            data = sum(sizes.pages_of(connection, ACCOUNTS).values())
+        least = max(SMALLEST_POOL, PINS * branches)
+        self.pools = {AS_THERE: max(least, round(OF_POOL * data)), ALL_OF_IT: 4 * data + least}
+        self.memory = round(OF_MEMORY * data)
+
+    def prepare(self, variant: str, pool: str) -> None:
+        """Load anew, with nothing left to write, in a pool of this size."""
+        self.server.restart({"shared_buffers": f"{PAGE // 1024 * self.pools[pool]}kB"})
+        load(self.ours, self.server, variant)
+        with self.server.connect() as connection:
+            connection.execute("CHECKPOINT")
+
+    def measure(self, variant: str, taken: float, seed: int) -> dict[str, float]:
+        """`UNITS` of all of the thread's updates, where each read and write takes so many seconds.
+
+        `busy` is the disk's time for reads and writes, without flushes.
+        """
+        flush = taken * self.ours.branches / CLIENTS
+        slow = Disk(taken, taken, flush, memory=self.memory * PAGE)
+        held = sessions.snapshot(self.server, is_unpruned(variant))
+        with held, self.disk.serving(slow) as stretch:
+            done = run_script(
+                self.server,
+                self.ours,
+                REDUCED,
+                updates(self.ours),
+                seed=seed,
+                clients=self.ours.branches,
+            )
+            asked = stretch.counts()
+        with self.server.connect() as connection:
+            pool = value(connection, int, SQL.text("reading.pool"))
+            pages = sizes.pages_of(connection, [*ACCOUNTS, "history"])
+        return {
+            "tps": done.tps,
+            "request_ms": 1000 * taken,
+            "requests": asked.all.requests / done.transactions,
+            "flushes": asked.flushes.requests / done.transactions,
+            "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
+            "data_over_pool": sum(pages[name] for name in ACCOUNTS) / pool,
+            "data_over_memory": sum(pages.values()) / self.memory,
+        }
