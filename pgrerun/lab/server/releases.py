@@ -678,6 +678,13 @@ def offers(connection: psycopg.Connection, function: str) -> bool:
     return found is not None and found != (0,)
 
 
+def alters_system(connection: psycopg.Connection) -> bool:
+    """Whether the server has ALTER SYSTEM, which came late in 9.4's making."""
+    version = connection.info.server_version
+    late = is_development(connection) and version == SINCE["ALTER SYSTEM"]
+    return has(version, "ALTER SYSTEM") and not late
+
+
 def may_leave_times_out(connection: psycopg.Connection) -> bool:
     """Whether EXPLAIN ANALYZE can do without times, by TIMING, which came late in 9.2's making."""
     version = connection.info.server_version
