@@ -29,7 +29,7 @@ from pgrerun.chapters.hot.variants import (
     run_script,
     updates,
 )
-from pgrerun.lab.disk import Disk, Slowed
+from pgrerun.lab.disk import Counts, Disk, Slowed
 from pgrerun.lab.instruments import pgbench, server_log, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
@@ -56,14 +56,14 @@ SETTINGS = VACUUMED | {
 }
 ATTEMPTS = 3  # each comes nearer by the quotient of what is wanted and what was found
 THEN = printed.cell("hot_throughput", "reduced_head", "tps_including")  # before HOT
-UNITS = {
+SERVED = {
     "tps": "transactions/s",
     "request_ms": "ms",
     "requests": "requests/transaction",
     "flushes": "flushes/transaction",
     "busy": "share of the time",
-    **POOL,
 }
+UNITS = SERVED | POOL
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -80,12 +80,26 @@ def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
             load.prepare(BEFORE)
             found = load.measure(BEFORE, REDUCED, taken, bed.parameters.seed)
             yield {"attempt": attempt, **found}
-            taken = _nearer(found)
+            taken = nearer(found)
 
 
-def _nearer(found: Mapping[str, float]) -> float:
+def nearer(found: Mapping[str, float]) -> float:
     """Seconds for a request by which what was found would have been what is wanted."""
     return found["request_ms"] / 1000 * found["tps"] / THEN
+
+
+def served(done: pgbench.PgbenchResult, asked: Counts, taken: float) -> dict[str, float]:
+    """`SERVED` of a run and what it asked of a disk that takes so many seconds for a request.
+
+    `busy` is the disk's time for reads and writes, without flushes.
+    """
+    return {
+        "tps": done.tps,
+        "request_ms": 1000 * taken,
+        "requests": asked.all.requests / done.transactions,
+        "flushes": asked.flushes.requests / done.transactions,
+        "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
+    }
 
 
 @experiment(units=UNITS, needs=["restart"], after=["seeking_the_threads_disk"])
@@ -97,7 +111,7 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """
     with ExitStack() as stack:
         load = _Load(bed, stack)  # which says what is missing where no disk could be sought
-        taken = _nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
 
         def prepare(block: Block, server: str, script: str) -> None:
             load.prepare(server)
@@ -154,10 +168,10 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """
     with ExitStack() as stack:
         load = _Load(bed, stack, [BEFORE], bed.parameters.timed_accounts // FEWER)
-        taken = _nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         if bed.parameters.profile != "ci":
             load.start(BEFORE, "on")
-            taken = _nearer(load.measure_sizes(BEFORE, taken, bed.parameters.seed))
+            taken = nearer(load.measure_sizes(BEFORE, taken, bed.parameters.seed))
 
         def prepare(block: Block, autovacuum: str) -> None:
             load.start(BEFORE, autovacuum)
@@ -211,21 +225,11 @@ class _Load:
             self.run(server, REDUCED, WEAR, self.seed)
 
     def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds.
-
-        `busy` is the disk's time for reads and writes, without flushes.
-        """
+        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds."""
         with self.disks[server].serving(Disk(taken, taken, taken)) as stretch:
             done = self.run(server, script, TIMED, seed)
             asked = stretch.counts()
-        return {
-            "tps": done.tps,
-            "request_ms": 1000 * taken,
-            "requests": asked.all.requests / done.transactions,
-            "flushes": asked.flushes.requests / done.transactions,
-            "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
-            **pool_of(self.servers[server]),
-        }
+        return served(done, asked, taken) | pool_of(self.servers[server])
 
     def start(self, server: str, autovacuum: str) -> None:
         """Load anew, with autovacuum as often in the thread's updates as there, or "off".

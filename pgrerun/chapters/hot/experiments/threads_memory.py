@@ -13,8 +13,13 @@ updates run, as it is the last of them that find the memory too small.
 
 from collections.abc import Iterator, Mapping
 
-from pgrerun.chapters.hot.experiments.threads_disk import ATTEMPTS, THEN
-from pgrerun.chapters.hot.experiments.throughput import PINS, SMALLEST_POOL
+from pgrerun.chapters.hot.experiments.threads_disk import ATTEMPTS, SERVED, THEN, nearer, served
+from pgrerun.chapters.hot.experiments.throughput import (
+    PINS,
+    SMALLEST_POOL,
+    of_loaded,
+    pages_of_pool,
+)
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -37,22 +42,8 @@ from pgrerun.record import printed
 
 FEWER = 3  # a third of `timed_accounts` a branch: a run with HOT then takes five seconds and more
 CLIENTS = printed.cell("hot_setup", "clients", "value")
-# Shares of the thread's relations, as loaded, that the pool holds, and the memory beside it.
-_LOADED = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
-_POOL = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
-_MEMORY = printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - _POOL
-OF_POOL, OF_MEMORY = _POOL / _LOADED.sum(), _MEMORY / _LOADED.sum()
-
 AS_THERE, ALL_OF_IT = "as in the thread", "all of it"  # how much of the data the pool holds
-UNITS = {
-    "tps": "transactions/s",
-    "request_ms": "ms",
-    "requests": "requests/transaction",
-    "flushes": "flushes/transaction",
-    "busy": "share of the time",
-    "data_over_pool": "times",
-    "data_over_memory": "times",
-}
+UNITS = SERVED | {"data_over_pool": "times", "data_over_memory": "times"}
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -68,12 +59,7 @@ def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
         load_.prepare(UNPRUNED, AS_THERE)
         found = load_.measure(UNPRUNED, taken, bed.parameters.seed)
         yield {"attempt": attempt, **found}
-        taken = _nearer(found)
-
-
-def _nearer(found: Mapping[str, float]) -> float:
-    """Seconds for a request by which what was found would have been what is wanted."""
-    return found["request_ms"] / 1000 * found["tps"] / THEN
+        taken = nearer(found)
 
 
 @experiment(units=UNITS, needs=["restart"], after=["seeking_a_disk_with_memory"])
@@ -84,7 +70,7 @@ def in_the_threads_memory(bed: Testbed) -> Iterator[Row]:
     the flushes of commits. `data_over_memory` counts history as well, at the end.
     """
     load_ = _Load(bed)
-    taken = _nearer(bed.rows_of("seeking_a_disk_with_memory")[-1])
+    taken = nearer(bed.rows_of("seeking_a_disk_with_memory")[-1])
 
     def prepare(block: Block, variant: str, pool: str) -> None:
         load_.prepare(variant, pool)
@@ -115,8 +101,12 @@ class _Load:
         with self.server.connect() as connection:
             data = sum(sizes.pages_of(connection, ACCOUNTS).values())
         least = max(SMALLEST_POOL, PINS * branches)
-        self.pools = {AS_THERE: max(least, round(OF_POOL * data)), ALL_OF_IT: 4 * data + least}
-        self.memory = round(OF_MEMORY * data)
+        pool = pages_of_pool()
+        # what the pool left of it
+        memory = printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - pool
+        as_there = max(least, round(of_loaded(pool) * data))
+        self.pools = {AS_THERE: as_there, ALL_OF_IT: 4 * data + least}
+        self.memory = round(of_loaded(memory) * data)
 
     def prepare(self, variant: str, pool: str) -> None:
         """Load anew, with nothing left to write, in a pool of this size."""
@@ -126,10 +116,7 @@ class _Load:
             connection.execute("CHECKPOINT")
 
     def measure(self, variant: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of all of the thread's updates, where each read and write takes so many seconds.
-
-        `busy` is the disk's time for reads and writes, without flushes.
-        """
+        """`UNITS` of all of the thread's updates, where a read or write takes `taken` seconds."""
         flush = taken * self.ours.branches / CLIENTS
         slow = Disk(taken, taken, flush, memory=self.memory * PAGE)
         held = sessions.snapshot(self.server, is_unpruned(variant))
@@ -146,12 +133,7 @@ class _Load:
         with self.server.connect() as connection:
             pool = value(connection, int, SQL.text("reading.pool"))
             pages = sizes.pages_of(connection, [*ACCOUNTS, "history"])
-        return {
-            "tps": done.tps,
-            "request_ms": 1000 * taken,
-            "requests": asked.all.requests / done.transactions,
-            "flushes": asked.flushes.requests / done.transactions,
-            "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
+        return served(done, asked, taken) | {
             "data_over_pool": sum(pages[name] for name in ACCOUNTS) / pool,
             "data_over_memory": sum(pages.values()) / self.memory,
         }

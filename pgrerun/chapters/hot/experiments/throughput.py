@@ -55,6 +55,17 @@ VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as Postg
 TIMED = {"track_io_timing": "on"}
 
 
+def pages_of_pool() -> float:
+    """Pages of the thread's pool."""
+    return printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
+
+
+def of_loaded(pages: float) -> float:
+    """So many of the thread's pages as a share of its accounts and their index as loaded."""
+    then = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
+    return pages / then.sum()
+
+
 @contextmanager
 def small_pool_cluster(
     cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
@@ -62,8 +73,7 @@ def small_pool_cluster(
     """A cluster with a pool of the thread's share of accounts and their index before the runs, but
     `at_least` so many pages.
     """
-    then = printed.derived("hot_growth")["initial_hot"][[f"reduced_{name}" for name in ACCOUNTS]]
-    share = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE / then.sum()
+    share = of_loaded(pages_of_pool())
     load(ours, cluster)
     with cluster.connect() as connection:
         data = sum(sizes.pages_of(connection, ACCOUNTS).values())
