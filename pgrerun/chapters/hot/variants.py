@@ -14,7 +14,7 @@ import psycopg
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import pgbench, server_load, sessions
 from pgrerun.lab.relations import Pgbench, loading
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
 
@@ -141,10 +141,12 @@ def run_pgbench(
 ) -> pgbench.PgbenchResult:
     """The same, and return when the clients' backends have left.
 
-    They report what they counted as they do. Which are the clients' a server tells from 9.0 on, so
-    that the builds of 2007 are run by `run_script`.
+    They report what they counted as they do. Which are the clients' a server tells from 9.0 on;
+    whoever counts on an older one waits for its collector anyway (`counters.force_flush`).
     """
     done = run_script(server, relations, script, transactions, seed=seed, clients=clients)
+    if not releases.has(server.version, "application_name"):
+        return done
     with server.connect() as connection:
         while SQL.run(connection, "variants.clients").fetchone()[0]:
             time.sleep(0.002)

@@ -17,7 +17,6 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     is_unpruned,
     run_pgbench,
-    run_script,
     updates,
 )
 from pgrerun.lab.instruments import counters, pgbench, sessions, sizes
@@ -262,10 +261,10 @@ def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: in
             if ddl := INDEXES[variant]:
                 SQL.run(connection, ddl)
             before = sizes.pages_of(connection, ACCOUNTS)
-            # clients of today's servers hand in what they counted as they leave, after pgbench has
-            run = run_pgbench if name in OF_TODAY else run_script
             seed = bed.parameters.seed
-            done = run(server, ours, REDUCED, updates(ours), seed=seed, clients=ours.branches)
+            done = run_pgbench(
+                server, ours, REDUCED, updates(ours), seed=seed, clients=ours.branches
+            )
             after = sizes.pages_of(connection, ACCOUNTS)
             counted = counters.counts_each(connection, *ACCOUNTS)
             vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
