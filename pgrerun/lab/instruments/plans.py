@@ -193,7 +193,7 @@ def explain(
     version = conn.info.server_version
     releases.require_options(version, options)
     if execute:
-        untimed = {"timing": False} if releases.may_leave_times_out(conn) else {}
+        untimed = {"timing": False} if releases.has_late(conn, "EXPLAIN (TIMING)") else {}
         options = {"analyze": True, "buffers": True, **untimed, **options}
     settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
     # literals, because EXPLAIN must see the very statement that a client would send as text

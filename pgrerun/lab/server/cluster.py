@@ -310,7 +310,7 @@ class Cluster(Server):
     def _alter(
         self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
     ) -> None:
-        if releases.alters_system(connection):
+        if releases.has_late(connection, "ALTER SYSTEM"):
             super()._alter(connection, settings)
             return
         stays = not releases.has(self.version, "settings that are gone from a file are reset")

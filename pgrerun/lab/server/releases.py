@@ -678,18 +678,13 @@ def offers(connection: psycopg.Connection, function: str) -> bool:
     return found is not None and found != (0,)
 
 
-def alters_system(connection: psycopg.Connection) -> bool:
-    """Whether the server has ALTER SYSTEM, which came late in 9.4's making."""
-    version = connection.info.server_version
-    late = is_development(connection) and version == SINCE["ALTER SYSTEM"]
-    return has(version, "ALTER SYSTEM") and not late
+def has_late(connection: psycopg.Connection, name: str) -> bool:
+    """Whether the server has what came late in the making of its release ("EXPLAIN (TIMING)").
 
-
-def may_leave_times_out(connection: psycopg.Connection) -> bool:
-    """Whether EXPLAIN ANALYZE can do without times, by TIMING, which came late in 9.2's making."""
+    A commit of that making has the release's number, and counts as one from before it came.
+    """
     version = connection.info.server_version
-    late = is_development(connection) and version == SINCE["EXPLAIN (TIMING)"]
-    return has(version, "EXPLAIN (TIMING)") and not late
+    return has(version, name) and not (is_development(connection) and version == SINCE[name])
 
 
 # pg_stat_activity with the columns that it has had since 9.2
