@@ -45,7 +45,7 @@ enum { BLOCK = 8192, PLACES = 65536, NONE = -1 };
 
 /* What lies in memory, by the order of its last use: a list, and buckets to find it by. */
 struct memory {
-    int32_t newest, oldest, used, unused;
+    int32_t newest, oldest, used;
     int32_t bucket[PLACES]; /* the first place of each */
     struct place {
         int64_t file, block;
