@@ -167,6 +167,25 @@ def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(cluster):
     assert adjacent < 10_000 / counting.APART <= apart
 
 
+def test_a_scan_runs_in_several_processes_only_where_a_setting_allows_it(cluster):
+    with cluster.connect() as connection:
+        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
+        assert counting.processes("summed", "", connection, 10_000) == 1
+        assert counting.processes("summed", "parallel", connection, 10_000) > 1
+        connection.execute("DROP TABLE numbers")
+
+
+def test_a_fence_reads_all_rows_for_one(cluster):
+    with cluster.connect() as connection:
+        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
+        assert counting.scanned("named", connection, 10_000) == 1
+        text = counting.SQL.text("counts.named").replace("AS (", "AS MATERIALIZED (")
+        plan = counting.plans.explain(connection, text.rstrip(";\n"), execute=True)
+        *_, scan = plan.walk()
+        assert scan.rows_actual == 10_000
+        connection.execute("DROP TABLE numbers")
+
+
 def test_of_half_sorted_rows_few_are_read_unless_all_are_sorted_at_once(cluster):
     with cluster.connect() as connection:
         counting.SQL.run(connection, "counts.numbers", tuples=10_000)

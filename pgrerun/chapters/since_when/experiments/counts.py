@@ -109,11 +109,10 @@ def spilled(connection: psycopg.Connection, tuples: int) -> float:
     return sum(node.properties.get("Temp Written Blocks", 0) for node in hashed)
 
 
-def nodes(
-    statement: str, kind: str, settings: str, connection: psycopg.Connection, tuples: int
-) -> float:
-    """Nodes of a kind in a statement's plan."""
-    return len(planned(connection, statement, settings).find(kind))
+def processes(statement: str, settings: str, connection: psycopg.Connection, tuples: int) -> float:
+    """Processes that execute the scan at the bottom of a statement's plan."""
+    *_, scan = planned(connection, statement, settings, execute=True).walk()
+    return scan.loops or 0
 
 
 def scanned(statement: str, connection: psycopg.Connection, tuples: int) -> float:
@@ -147,12 +146,12 @@ COUNTS = (
     Count(GAINED, "pages", lambda c, n: None, "14", "since-001", lambda n: n == 0),
     Count(LOG, "bytes", lambda c, n: None, "9.4", "", None),
     Count(
-        "parallel nodes",
-        "nodes",
-        partial(nodes, "summed", "Gather", "parallel"),
+        "processes of one query",
+        "processes",
+        partial(processes, "summed", "parallel"),
         "9.6",
         "since-002",
-        lambda n: n > 0,
+        lambda n: n > 1,
     ),
     Count(
         "estimate of correlated columns",
@@ -163,12 +162,12 @@ COUNTS = (
         lambda n: 0.5 < n < 2,
     ),
     Count(
-        "scans of a common table expression",
-        "nodes",
-        partial(nodes, "named", "CTE Scan", ""),
+        "rows read for one of a common table expression",
+        "rows",
+        partial(scanned, "named"),
         "12",
         "since-004",
-        lambda n: n == 0,
+        lambda n: n < 100,
     ),
     Count(
         "pages that a hash aggregate writes", "pages", spilled, "13", "since-005", lambda n: n > 0
