@@ -5,7 +5,6 @@ writes from EXPLAIN. Every pool is a server of its own. And who else writes: pro
 the WAL of an update, and what checkpoints do.
 """
 
-import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from pgrerun.record import printed, statistics
 
 READ, UPDATED, SMALL_READ = "miltup1", "miltup2", "miltup0"
 OTHERS = [f"other{number}" for number in range(7)]  # 1.4 pools, each without a ring
+READERS = OTHERS[:5]  # together as many pages as miltup1
 
 # What happens before the read; the statements are called so in sql/buffer_pool.sql.
 CLEAN, DIRTY, CHECKPOINTED = (
@@ -46,6 +46,7 @@ def _shares() -> dict[float, float]:
 
 SHARES = _shares()
 EQUAL, ABOVE = 1.0, 4.0
+TWICE = min(share for share in SHARES if share > 2)  # the slides' largest
 BELOW = min(SHARES)
 
 
@@ -71,6 +72,17 @@ def cluster(bed: Testbed, pool: float) -> Cluster:
 def _load(server: Cluster, tuples: int) -> None:
     for order, relation in enumerate((READ, UPDATED), 1):
         keyed(server, relation, tuples, order)
+
+
+def _load_small(server: Cluster, tuples: int) -> None:
+    """Relations of a fifth of the others' pages, which are read without a ring."""
+    keyed(server, SMALL_READ, round(tuples / 5))
+    with server.connect() as connection:
+        for other in OTHERS:
+            if not loading.is_ours(connection, other):
+                create = SQL.text("buffer_pool.other_relation", relation=other)
+                with connection.transaction():
+                    loading.replace(connection, other, create)
 
 
 def settle(connection: psycopg.Connection) -> None:
@@ -137,14 +149,62 @@ def reads_in_a_small_pool(bed: Testbed) -> Iterator[Row]:
     )
 
 
-def _timed(connection: psycopg.Connection) -> clock.Watch:
-    """Read miltup1 once; a new session's catalog lookups aren't timed."""
-    scan = SQL.text("buffer_pool.scan", relation=READ).encode()
+def _timed(connection: psycopg.Connection, relations: Sequence[str] = (READ,)) -> clock.Watch:
+    """Read miltup1 once, or each of these; a new session's catalog lookups aren't timed."""
+    scans = [SQL.text("buffer_pool.scan", relation=one).encode() for one in relations]
     set_session(connection, ONE_PROCESS)
-    connection.execute(b"EXPLAIN " + scan)
+    for scan in scans:
+        connection.execute(b"EXPLAIN " + scan)
     with clock.stopwatch() as watch:
-        connection.execute(scan).fetchone()
+        for scan in scans:
+            connection.execute(scan).fetchone()
     return watch
+
+
+@experiment(units={"time": "ms", "written": "pages"}, needs=["restart"])
+def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
+    """Time to read five small relations after an update of miltup2, and once it is checkpointed.
+
+    In pools as large as the relation and above twice that. Together the five have its pages; each
+    is too small for a ring, so that its reader takes buffers from all of the pool, where what the
+    update left has to be written first. After the checkpoint the same pages lie in the pool, and
+    none is dirty; that variant runs twice in the first pool. Each update begins with an empty pool,
+    which has none of the five. `written` are pages that client backends write meanwhile.
+    """
+    tuples = bed.parameters.tuples
+    servers = {pool: cluster(bed, pool) for pool in (EQUAL, TWICE, ABOVE)}
+    for server in servers.values():
+        _load_small(server, tuples)
+        prepare(server, DIRTY)  # from now on each update finds the free space of one
+
+    def begin(block: Block, pool: float, before: str) -> None:
+        with servers[pool].connect() as connection:
+            settle(connection)
+        servers[pool].restart()
+        with servers[pool].connect() as connection:
+            SQL.run(connection, f"buffer_pool.{before.partition(',')[0].replace(' ', '_')}")
+
+    def measure(block: Block, pool: float, before: str) -> dict[str, float]:
+        server = servers[pool]
+        with (
+            counters.Counters(server) as counter,
+            server.connect() as connection,
+            counter.measured(connection) as delta,
+        ):
+            watch = _timed(connection, READERS)
+        return {"time": 1000 * watch.seconds, "written": _written(delta)["client_backend"]}
+
+    yield from bed.compare(
+        measure,
+        [
+            *({"pool": pool, "before": one} for pool in servers for one in (CHECKPOINTED, DIRTY)),
+            {"pool": EQUAL, "before": f"{CHECKPOINTED}, again"},
+        ],
+        prepare=begin,
+        pairs=pairs(bed),
+        warmup=0,  # each begins with an empty pool
+        tuples=tuples,
+    )
 
 
 RATE = 8000  # pages per second, read or written
@@ -213,14 +273,7 @@ def reader_pages(bed: Testbed) -> Iterator[Row]:
     """
     for pool in SHARES:
         yield from counted_reads(bed, pool, READ, ())
-    server = cluster(bed, EQUAL)
-    keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
-    with server.connect() as connection:
-        for other in OTHERS:
-            if not loading.is_ours(connection, other):
-                create = SQL.text("buffer_pool.other_relation", relation=other)
-                with connection.transaction():
-                    loading.replace(connection, other, create)
+    _load_small(cluster(bed, EQUAL), bed.parameters.tuples)
     yield from counted_reads(bed, EQUAL, SMALL_READ, 2 * OTHERS)
 
 
@@ -307,11 +360,9 @@ def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
 
 
 AT_ONCE, WAITED, AFTER_CHECKPOINT = "update", "update, wait", "update, checkpoint"
-# The checkpoint is for the chart, with the background writer as it is set.
-WAITS = [
-    *itertools.product(BACKGROUND_WRITER, (AT_ONCE, WAITED)),
-    ("as by default", AFTER_CHECKPOINT),
-]
+# Once a checkpoint is over a reader has nothing to write: what it takes then is what a delay can
+# spare it at most.
+WAITS = {"as by default": (AT_ONCE, WAITED, AFTER_CHECKPOINT), "off": (AT_ONCE, WAITED)}
 
 
 @experiment(
@@ -319,17 +370,19 @@ WAITS = [
     needs=["restart"],
 )
 def waiting(bed: Testbed) -> Iterator[Row]:
-    """A read of miltup1 at once after an update of miltup2, after a delay and after a checkpoint.
+    """A read of small relations at once after an update, after a delay and after a checkpoint.
 
-    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation, with the
+    They are those that are read without a ring, for whom there is something to wait for. With
+    PostgreSQL's own checkpoint_timeout, in a pool as large as the updated relation, with the
     background writer and without, so that nobody but the checkpointer can spare the reader a page.
-    `time` is the read's by EXPLAIN (ANALYZE, BUFFERS), as in print, and `reader` what it writes;
+    `time` is the reads' by EXPLAIN (ANALYZE, BUFFERS), as in print, and `reader` what they write;
     `dirty` are pages of the updated relation when it comes, and `meanwhile` what the checkpointer
     writes between the end of the update and that of the read. The others count from the update on.
     Each begins with the relation as it was loaded. By its log an update of the slides' relation
-    makes a checkpoint due.
+    makes a checkpoint due. With the background writer, where time decides, there are more rounds.
     """
     server = cluster(bed, EQUAL)
+    _load_small(server, bed.parameters.tuples)
     server.extension("pg_buffercache")
     delays = {WAITED: bed.parameters.wait}
     with (
@@ -351,27 +404,28 @@ def waiting(bed: Testbed) -> Iterator[Row]:
                 with counter.measured(connection, probe) as later:
                     time.sleep(seconds)
                     dirty = dirty_pages(probe)
-                    plan = explained_read(connection, READ)
+                    plans_ = [explained_read(connection, relation) for relation in READERS]
             first, then = _written(updating), _written(later)
             return {
-                "time": plan.execution_ms or 0,
+                "time": sum(plan.execution_ms or 0 for plan in plans_),
                 "dirty": dirty,
-                "reader": (plan.buffers or {})["shared_written"],
+                "reader": sum((plan.buffers or {})["shared_written"] for plan in plans_),
                 "meanwhile": then["checkpointer"],
                 **{who: first[who] + then[who] for who in WRITTEN},
             }
 
-        yield from bed.compare(
-            measure,
-            [
-                {"bgwriter": bgwriter, "event": event, "seconds": delays.get(event, 0)}
-                for bgwriter, event in WAITS
-            ],
-            pairs=pairs(bed, statistics.ENOUGH),
-            warmup=0,
-            fixed=True,
-            tuples=bed.parameters.tuples,
-        )
+        for words, events in WAITS.items():
+            yield from bed.compare(
+                measure,
+                [
+                    {"bgwriter": words, "event": event, "seconds": delays.get(event, 0)}
+                    for event in events
+                ],
+                pairs=pairs(bed, 0 if AFTER_CHECKPOINT in events else statistics.ENOUGH),
+                warmup=0,
+                fixed=AFTER_CHECKPOINT not in events,
+                tuples=bed.parameters.tuples,
+            )
 
 
 @experiment(
