@@ -83,6 +83,8 @@ def _load_small(server: Cluster, tuples: int) -> None:
                 create = SQL.text("buffer_pool.other_relation", relation=other)
                 with connection.transaction():
                     loading.replace(connection, other, create)
+                # or its first reader sets hints, and makes its pages dirty
+                SQL.run(connection, "buffer_pool.vacuum_other", relation=other)
 
 
 def settle(connection: psycopg.Connection) -> None:
@@ -403,29 +405,32 @@ def waiting(bed: Testbed) -> Iterator[Row]:
                         SQL.run(connection, "buffer_pool.checkpoint")
                 with counter.measured(connection, probe) as later:
                     time.sleep(seconds)
-                    dirty = dirty_pages(probe)
-                    plans_ = [explained_read(connection, relation) for relation in READERS]
+                    found = {"dirty": dirty_pages(probe), **_read_by_readers(connection)}
             first, then = _written(updating), _written(later)
-            return {
-                "time": sum(plan.execution_ms or 0 for plan in plans_),
-                "dirty": dirty,
-                "reader": sum((plan.buffers or {})["shared_written"] for plan in plans_),
-                "meanwhile": then["checkpointer"],
-                **{who: first[who] + then[who] for who in WRITTEN},
-            }
+            found["meanwhile"] = then["checkpointer"]
+            return found | {who: first[who] + then[who] for who in WRITTEN}
 
         for words, events in WAITS.items():
             yield from bed.compare(
                 measure,
                 [
-                    {"bgwriter": words, "event": event, "seconds": delays.get(event, 0)}
-                    for event in events
+                    {"bgwriter": words, "event": one, "seconds": delays.get(one, 0)}
+                    for one in events
                 ],
                 pairs=pairs(bed, 0 if AFTER_CHECKPOINT in events else statistics.ENOUGH),
                 warmup=0,
                 fixed=AFTER_CHECKPOINT not in events,
                 tuples=bed.parameters.tuples,
             )
+
+
+def _read_by_readers(connection: psycopg.Connection) -> dict[str, float]:
+    """Milliseconds in which READERS are read, and pages that their reader writes."""
+    found = [explained_read(connection, relation) for relation in READERS]
+    return {
+        "time": sum(plan.execution_ms or 0 for plan in found),
+        "reader": sum((plan.buffers or {})["shared_written"] for plan in found),
+    }
 
 
 @experiment(

@@ -45,3 +45,6 @@ WHERE relfilenode = pg_relation_filenode('miltup1') AND relforknumber = 0;
 -- name: other_relation
 -- As large as miltup0, to take its place in the pool.
 CREATE TABLE :"relation" AS SELECT * FROM miltup0;
+
+-- name: vacuum_other
+VACUUM :"relation";
