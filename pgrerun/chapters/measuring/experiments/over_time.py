@@ -1,8 +1,9 @@
 """Throughput over time: reads and writes, checkpoints, and how long a run has to be.
 
 A write test swings with the checkpoints: after each one every page goes into the WAL whole when it
-is first changed. At PostgreSQL's defaults a cycle takes five minutes. Runs too short for that get a
-limit of the WAL's size so low that a cycle takes about a second, which shows what a cycle looks
+is first changed. With a hundred branches those pages fill PostgreSQL's own max_wal_size within
+seconds, so that a cycle ends by its size and not by checkpoint_timeout's five minutes. Runs too
+short for that get a limit so low that a cycle takes about a second, which shows what a cycle looks
 like and isn't the talk's regime.
 """
 
@@ -16,9 +17,10 @@ from pgrerun.chapters.measuring import loads
 from pgrerun.lab.instruments import server_log, wal
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
-LONG = 900.0  # seconds from which on a run sees whole checkpoint cycles of PostgreSQL's own
+LONG = 60.0  # seconds from which on a run sees whole checkpoint cycles of PostgreSQL's own
+BRANCHES = 100  # of a long run: 1.5 GB, which are more than max_wal_size
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
-SHORT_CYCLES, OWN_CYCLES = {"max_wal_size": "48MB"}, {"checkpoint_timeout": "5min"}
+SHORT_CYCLES, OWN_CYCLES = {"max_wal_size": "48MB"}, {"max_wal_size": "1GB"}
 READS, WRITES = "reads", "writes"
 LOADS = {READS: loads.READ, WRITES: loads.WRITE}
 SLOTS = {"in_slot": "transactions/s", "wal": "bytes/transaction", "checkpoint": "yes or no"}
@@ -50,7 +52,8 @@ def over_time(bed: Testbed) -> Iterator[Row]:
     cluster, given = bed.cluster(), bed.parameters
     slot, seen = 0.05 if hurried(bed) else 1.0, {}
     with cluster.reloaded(**(SHORT_CYCLES if hurried(bed) else OWN_CYCLES)):
-        options = {"variables": loads.bank(cluster, given.clients).variables, "log": True}
+        branches = given.clients if hurried(bed) else BRANCHES
+        options = {"variables": loads.bank(cluster, branches).variables, "log": True}
         running = {
             load: loads.Load(cluster, "", builtin, given.clients, options)
             for load, builtin in LOADS.items()
