@@ -519,10 +519,10 @@ def reason(capability: str) -> str:
     """For which of the five reasons nobody here can test what needs that, "" for another.
 
     With the number of processors that it takes. A run may lack much else: a right, a program, a
-    regime. `capability` may be a regime.
+    regime. `capability` may be a regime, also one of so many processors unless something else is.
     """
     known = OUT_OF_REACH.get(capability)
-    found = _PROCESSORS.fullmatch(capability)
+    found = _PROCESSORS.match(capability)
     many = int(found[1]) if found else known.processors if known else 0
     if many:
         return f"{Reason.PROCESSORS} ({many})"

@@ -18,7 +18,8 @@ A chapter's `evidence.toml` has an entry for each claim that is tested here:
 and `claims/ID.sql` holds a query with a fact a row, for what is counted or observed: columns `fact`
 (a sentence), `so` (true, false, or NULL where it is unresolved), and where wanted `essential`
 (default true) and `opposite`; or `part`, `value` and `essential` for numbers; or `still_there` for
-a bug. A query without a row sets its claim aside: this run lacks the sizes that it asks for.
+a bug. A query without a row sets its claim aside, and nothing is told as found: the machine is
+another than the claim's, or this run lacks the sizes that it asks for.
 
 An expression is arithmetic over TABLE.METRIC[CONDITION, ...] (SQL conditions on the table's rows),
 numbers, cells `printed.TABLE.ROW.COLUMN` of what documents print, and `min`, `max`, `sum`,
@@ -359,6 +360,9 @@ def judge(
         except NotMeasured as missing:
             reason = CannotMeasure(missing.table, str(missing))
         except NoRows:
+            elsewhere = judge_.without_evidence(rule.claim, measured, rule.note, beside=others)
+            if elsewhere is not None:
+                return elsewhere
             reason = _without_rows(judge_.claim(rule.claim))
     if reason is not None:
         return judge_.set_aside(rule.claim, reason, beside=others)

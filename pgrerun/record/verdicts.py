@@ -789,19 +789,38 @@ class Judge:
         """
         claim = self.claim(id)
         others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        measured = {
-            name: value if isinstance(value, Interval) else statistics.exact(float(value))
-            for name, value in (regime or {}).items()
-        }
+        measured = _intervals(regime or {})
         found = judge(claim, evidence, note, noise)
         if not self._times_decide:
             found = _undecided(found)
         if outside := out_of_regime(claim, measured):
             others = {outside.beside: replace(found, noise=None, rule="")} | others
-            why = self._why(outside.name, outside.why)
-            aside = set_aside(claim, outside.name, note)
-            found = replace(aside, reason=why, noise=found.noise)
+            found = replace(self._outside(claim, outside, note), noise=found.noise)
         return self._keep(replace(found, beside=others, regime=measured))
+
+    def without_evidence(
+        self,
+        id: str,
+        regime: Mapping[str, Interval | float],
+        note: str = "",
+        *,
+        beside: Mapping[str, Any] | None = None,
+    ) -> Judgement | None:
+        """Record that a claim has no evidence here, as it speaks of another machine or run.
+
+        None where it doesn't: of its regimes those count that are in `regime`.
+        """
+        claim, measured = self.claim(id), _intervals(regime)
+        known = claim.model_copy(update={"regime": " and ".join(measured)})
+        if (outside := out_of_regime(known, measured)) is None:
+            return None
+        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
+        found = self._outside(claim, outside, note)
+        return self._keep(replace(found, beside=others, regime=measured))
+
+    def _outside(self, claim: Claim, outside: Outside, note: str) -> Judgement:
+        why = self._why(outside.name, outside.why)
+        return replace(set_aside(claim, outside.name, note), reason=why)
 
     def set_aside(
         self, id: str, reason: CannotMeasure, *, beside: Mapping[str, Any] | None = None
@@ -838,6 +857,13 @@ class Judge:
                 f"Chapter {self.chapter!r} isn't complete: {'; '.join(problems)}. Judge each claim"
                 " once, or set it aside with its reason."
             )
+
+
+def _intervals(measured: Mapping[str, Interval | float]) -> dict[str, Interval]:
+    return {
+        name: value if isinstance(value, Interval) else statistics.exact(float(value))
+        for name, value in measured.items()
+    }
 
 
 def _beside(claim: Claim, evidence: Any) -> Judgement:
