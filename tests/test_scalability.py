@@ -18,6 +18,7 @@ from pgrerun.chapters.scalability.experiments import (
     large_machines,
     light_locks,
     locks,
+    scheduler,
     wal,
     wal_writer,
 )
@@ -25,6 +26,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, pgbench, sessions
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
+from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, bundled, open_server
 from pgrerun.lab.testbed import Block, Testbed
 from pgrerun.parameters import chapter_parameters
@@ -105,6 +107,14 @@ def test_a_load_is_tried_out_once_and_longer_until_its_time_tells_something(bed,
     assert asked[-1] == 100
 
 
+def test_a_client_may_send_several_lookups_together(bed):
+    one = load.SQL.script("lookup")
+    assert load.Load(bed, None, "lookup", 1).text == one
+    sent = load.Load(bed, None, "lookup", 1, together=3).text.splitlines()
+    assert (sent[0], sent[-1]) == ("\\startpipeline", "\\endpipeline")
+    assert sent.count("\\syncpipeline") == 3 and len(sent) == 2 + 3 * (1 + len(one.splitlines()))
+
+
 def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, bed):
     tested = load.loaded(bed)
     monkeypatch.setattr(type(tested), "can", lambda server, capability: False)
@@ -161,7 +171,69 @@ def test_headers_tell_how_a_spinlock_is_waited_for_on_itanium(bed):
     assert all("_Asm_xchg" in row["spinning"] for row in rows)
 
 
+def test_waits_are_told_by_what_is_waited_for():
+    waits = {0: 99, 4: 3, 7: 5, 11: 2, 40: 6, 41: 7, 49: 1, 50: 4, 81: 10, 88: 20, 89: 8, 500: 1}
+    found = light_locks.waited_for(waits, log_buffers=8)
+    assert found == {
+        "process_array": 3,
+        "invalidations": 0,
+        "wal_insertion": 5,
+        "wal_write": 0,
+        "lock_table": 4,
+        "commit_log": 32,
+        "any_other": 8,
+    }
+    assert set(found) == set(light_locks.BY_WRITERS)
+
+
+def test_writers_on_builds_wait_for_what_is_told(bed):
+    rows = on_builds(bed, light_locks.writer_contention)
+    assert {(row["build"][:3], row["accounts"]) for row in rows} == {
+        ("9.1", light_locks.RECENT),
+        ("9.1", light_locks.LONG),
+        ("9.2", light_locks.LONG),
+    }
+
+
 # ---- the commit log and the WAL
+
+
+def test_aged_rows_come_from_all_pages_of_the_log_and_none_has_a_hint():
+    try:
+        found = builds.programs("9.1")
+    except CannotMeasure as reason:
+        pytest.skip(str(reason))
+    with Cluster(found) as tested:
+        relations = Pgbench(1, 20_000, prefix="aged_")
+        relations.load(tested)
+        with tested.connect() as connection:
+            connection.execute("UPDATE aged_accounts SET abalance = 1 WHERE aid <= 100")
+        commit_log.age_rows(tested, "aged_accounts", pages=40, seed=1)
+        assert commit_log.kept(tested) == 8
+        asked = """SELECT count(*), count(DISTINCT xmin::text::bigint / 32768), sum(abalance)
+            FROM aged_accounts"""
+        with tested.connect() as connection:
+            hinted = """SELECT sum((t_infomask & 256 <> 0)::int) FROM heap_page_items(
+                get_raw_page('aged_accounts', 100))"""
+            assert connection.execute(hinted).fetchone() == (0,)
+            found = connection.execute(asked).fetchone()
+            assert found == (20_000, 40, 100)
+            connection.execute("UPDATE aged_accounts SET abalance = 2")
+
+
+def test_ageing_leaves_updated_rows_and_what_is_no_row():
+    page = np.zeros(8192, np.uint8)
+    halves, words = page.view(np.uint16), page.view(np.uint32)
+    halves[5], halves[6] = 0x0004, 24 + 4 * 4  # all visible, and four line pointers
+    places = (8000, 7800, 7600)
+    words[6:9] = [place | 1 << 15 | 100 << 17 for place in places]  # the fourth is unused
+    for place, mask in zip(places, (0x0900, 0x2900, 0x0100)):  # loaded, updated, being deleted
+        words[place // 4], halves[place // 2 + 10] = 2, mask
+    commit_log.age(page, 4, np.random.default_rng(1))
+    assert halves[5] == 0
+    assert [halves[place // 2 + 10] for place in places] == [0x0800, 0x2900, 0x0100]
+    assert 1000 <= words[2000] < 4 * commit_log.ON_A_PAGE
+    assert [words[place // 4] for place in places[1:]] == [2, 2]
 
 
 def test_wal_waits_for_the_disk_from_when_it_was_inserted_until_it_is_seen_there():
@@ -222,7 +294,7 @@ def test_a_page_that_is_not_slow_or_a_bug_that_9_1_hides_gives_no_verdict(
     stand_ins = {
         "complete": lambda pairs: ["9.1"],
         "programs": lambda name: bed.programs,
-        "_many_transactions": lambda tested: None,
+        "many_transactions": lambda tested, pages: None,
         "_while_slow_page_is_read": lambda tested, slow: ends,
     }
     for name, stand_in in stand_ins.items():
@@ -359,6 +431,31 @@ def test_the_seconds_in_which_the_postmaster_starts_a_process_are_left_out(monke
 # ---- builds
 
 
+def test_lookups_on_builds_by_one_and_by_many(monkeypatch, bed):
+    monkeypatch.setattr(builds, "IN_POOLS", 20_000)
+    here = load.processors()
+    rows = on_builds(bed, builds.in_pools)
+    assert {(row["server"], row["data"], row["sessions"]) for row in rows} == {
+        (server, data, sessions)
+        for server in ("9.2", builds.TODAY)
+        for data in (builds.FITS, builds.DOESNT_FIT)
+        for sessions in (1, here)
+    }
+    rows = on_builds(bed, builds.in_turn)
+    turns = {(row["build"], row["clients"]): row["lookups"] for row in rows}
+    assert set(turns) == {(name, n) for name in ("sinval-before", "sinval") for n in (1, here)}
+    assert min(turns.values()) > 1000
+
+
+def test_clients_are_placed_on_processors_of_their_own(monkeypatch, bed):
+    monkeypatch.setattr(scheduler, "LARGE", 2)
+    monkeypatch.setattr(scheduler, "MIDDLE", ())
+    usable = os.sched_getaffinity(0)
+    rows = on_builds(bed, scheduler.placed_clients)
+    assert {row["placed"] for row in rows} == {scheduler.KEPT, scheduler.LEFT}
+    assert os.sched_getaffinity(0) == usable
+
+
 def test_builds_that_are_not_registered_set_their_experiments_aside(monkeypatch, bed):
     monkeypatch.setattr(builds.builds, "registered", dict)
     for one in (builds.lookup_calls, builds.dead_tuples, builds.commits_on_builds):
@@ -412,12 +509,18 @@ build             lock                           transactions  waits  blocked
 9.2-lwlock-stats  a partition of the lock table  900           {3}    {2}
 9.2-lwlock-stats  any other                      900           9      {2}
 """
-WRITER_LOCKS = """
-build             lock             transactions  waits
-9.1-lwlock-stats  CLogControlLock  900           {0}
-9.1-lwlock-stats  any other        900           {1}
-9.2-lwlock-stats  CLogControlLock  900           5
-9.2-lwlock-stats  any other        900           9
+# How often writers wait in 1,000 transactions, by where their accounts come from.
+CONTENTION = """
+build             accounts                         processors  commit_log  any_other
+9.1-lwlock-stats  as loaded                        {0}         2.0         9.0
+9.1-lwlock-stats  by half an hour of transactions  {0}         {1}         {2}
+9.2-lwlock-stats  by half an hour of transactions  {0}         5.0         9.0
+"""
+# Before insertion into the WAL was divided, and after.
+DIVIDED = """
+build                         processors  process_array  wal_insertion  commit_log  any_other
+walslots-before-lwlock-stats  {0}         20.0           {1}            9.0         3.0
+walslots-lwlock-stats         {0}         {2}            {3}            9.0         3.0
 """
 
 # With as many clients as processors.
@@ -425,8 +528,13 @@ OVER_CLIENTS = """
 build  load     clients  processors  tps
 '9.1'  lookups  {0}      {0}         100.0
 '9.2'  lookups  {0}      {0}         {1}
-'9.1'  writers  {0}      {0}         100.0
-'9.2'  writers  {0}      {0}         120.0
+"""
+OF_RELEASES = """
+build  flushes  clients  processors  tps
+'9.1'  as set   32       32          100.0
+'9.2'  as set   32       32          {0}
+'9.1'  none     32       32          100.0
+'9.2'  none     32       32          150.0
 """
 
 # By so many clients in the middle, and by as many as the talk's larger machine had processors.
@@ -442,10 +550,12 @@ build          function       called_by            calls  instructions
 sinval-before  LWLockAcquire  {1}                  1      {0}
 sinval         LWLockAcquire  LockAcquireExtended  1      1000
 """
-SINVAL = """
-build          load     clients  tps
-sinval-before  lookups  32       100.0
-sinval         lookups  32       {0}
+IN_TURN = """
+build          clients  processors  lookups
+sinval-before  1        {0}         100.0
+sinval         1        {0}         101.0
+sinval-before  {0}      {0}         1000.0
+sinval         {0}      {0}         {1}
 """
 
 # How long commits wait for the WAL writer, what scans miss by it, and what a writer costs them.
@@ -477,6 +587,14 @@ pgxact-before  lookups  32       100.0
 pgxact         lookups  32       150.0
 pgxact-before  writers  32       100.0
 pgxact         writers  32       {0}
+"""
+# So many of the talk's clients in the middle, placed by the scheduler or kept.
+PLACED = """
+placed                          clients  processors  tps
+by the scheduler                1        64          100.0
+by the scheduler                24       64          {0}
+each on a processor of its own  1        64          100.0
+each on a processor of its own  24       64          {1}
 """
 
 CLOG_BUFFERS = """
@@ -536,20 +654,13 @@ right after a checkpoint  1.2    {0}          9.0
 later                     1.0    6.0          3.0
 """
 
-WRITER_WAITS = """
-commits       type    event    backends
-asynchronous  LWLock  {0}      1.0
-asynchronous  CPU     running  9.0
-synchronous   LWLock  {1}      1.0
-synchronous   IO      WalSync  5.0
-"""
-
-POOLS = """
-data          clients  tps
-fits          1        1.0
-fits          64       16.0
-does not fit  1        1.0
-does not fit  64       {0}
+# By one session and by one for each processor.
+IN_POOLS = """
+server  data          sessions  processors  lookups
+'9.2'   fits          1         {0}         1.0
+'9.2'   fits          {0}       {0}         16.0
+'9.2'   does not fit  1         {0}         1.0
+'9.2'   does not fit  {0}       {0}         {1}
 """
 
 
@@ -595,9 +706,18 @@ does not fit  64       {0}
         ("haas-010", 0, {"lookup_calls": counted(CALLS, 1010, "ReadBuffer_common")}, "partly"),
         ("haas-010", 0, {"lookup_calls": counted(CALLS, 1200, "SIGetDataEntries")}, "partly"),
         ("haas-010", 0, {"lookup_calls": counted(CALLS, 1000, "SIGetDataEntries")}, "partly"),
-        ("haas-087", 32, {"patches": timed(SINVAL, 120.0)}, "holds"),
-        ("haas-087", 32, {"patches": timed(SINVAL, 101.0)}, "no effect"),
-        ("haas-087", 2, {"patches": timed(SINVAL, 120.0)}, UNTESTED),
+        # what few clients gain more than one isn't taken back by many
+        *(
+            ("haas-087", 0, {"in_turn": timed(IN_TURN, processors, lookups)}, said)
+            for processors, lookups, said in (
+                (32, 1200.0, "holds"),
+                (32, 1010.0, "no effect"),
+                (32, 900.0, "reversed"),
+                (2, 1200.0, "holds"),
+                (2, 1010.0, UNTESTED),
+                (2, 900.0, UNTESTED),
+            )
+        ),
         # contention shows on two processors where lookups have none, or it is not decided there;
         # lookups scale out where 9.2 uses every processor
         *(
@@ -608,6 +728,9 @@ does not fit  64       {0}
                 said,
             )
             for claim, processors, many, lookups, writers, said in (
+                ("haas-011", 64, 64, 6370.0, 100.0, "holds"),
+                ("haas-011", 64, 64, 4000.0, 100.0, "different now"),
+                ("haas-011", 2, 2, 190.0, 100.0, UNTESTED),
                 ("haas-014", 64, 64, 6370.0, 100.0, "holds"),
                 ("haas-014", 64, 64, 4000.0, 100.0, "not so"),
                 ("haas-014", 2, 64, 6370.0, 100.0, UNTESTED),
@@ -629,16 +752,34 @@ does not fit  64       {0}
             )
         ),
         ("haas-012", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, UNTESTED),
+        # a saddle that is gone where there is nothing to schedule was the scheduler's
+        *(
+            ("haas-013", processors, {"placed_clients": timed(PLACED, left, kept)}, said)
+            for processors, left, kept, said in (
+                (64, 1800.0, 2390.0, "holds"),
+                (64, 1800.0, 1800.0, "not so"),
+                (64, 2390.0, 2390.0, "inconclusive"),
+                (2, 1800.0, 2390.0, UNTESTED),
+            )
+        ),
         # writers gain by the small array, and on the talk's processors
         ("haas-015", 32, {"patches": timed(PGXACT, 120.0)}, "holds"),
         ("haas-015", 32, {"patches": timed(PGXACT, 101.0)}, "no effect"),
         ("haas-015", 32, {"patches": timed(PGXACT, 90.0)}, "reversed"),
         ("haas-015", 2, {"patches": timed(PGXACT, 120.0)}, UNTESTED),
         # the commit log is major where no lock beyond the talk's is waited for more
-        ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 50, 49)}, "holds"),
-        ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 50, 51)}, "not so"),
-        ("haas-017", 32, {"writer_locks": counted(WRITER_LOCKS, 0, 0)}, "not so"),
-        ("haas-017", 2, {"writer_locks": counted(WRITER_LOCKS, 50, 49)}, UNTESTED),
+        *(
+            ("haas-017", 0, {"writer_contention": timed(CONTENTION, processors, log, other)}, said)
+            for processors, log, other, said in (
+                (32, 50.0, 49.0, "holds"),
+                (32, 50.0, 51.0, "not so"),
+                (32, 0.0, 0.0, "not so"),
+                (2, 50.0, 49.0, "holds"),
+                (2, 50.0, 0.0, "holds"),
+                (2, 50.0, 51.0, UNTESTED),
+                (2, 0.0, 0.0, UNTESTED),
+            )
+        ),
         # sooner on the disk, fewer questions of a scan, and more of its throughput left
         *(
             (
@@ -674,7 +815,10 @@ does not fit  64       {0}
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 80.0)}, "holds"),
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 25.0)}, "no effect"),
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 12.5)}, "reversed"),
-        ("haas-024", 32, {"releases_over_clients": timed(OVER_CLIENTS, 32, 300.0)}, "weaker"),
+        # with the flushes that PostgreSQL sets, and not without any
+        ("haas-024", 32, {"writers_of_releases": timed(OF_RELEASES, 120.0)}, "weaker"),
+        ("haas-024", 32, {"writers_of_releases": timed(OF_RELEASES, 150.0)}, "holds"),
+        ("haas-024", 2, {"writers_of_releases": timed(OF_RELEASES, 150.0)}, UNTESTED),
         # only a server that was idle for minutes is the talk's
         *(
             (claim, 0, {"wakeups_between_rounds": timed(WAKEUPS, rested, before, after)}, said)
@@ -710,23 +854,66 @@ does not fit  64       {0}
         ("haas-088", 0, {"insertion_after_checkpoint": timed(CHECKPOINTED, 27.0)}, "reversed"),
         # the release that divided insertion is not the one that was hoped for
         ("haas-082", 0, {}, "different now"),
-        # the process array's locks have to be waited for where commits wait for the flush as well
-        ("haas-084", 32, {"writer_waits": counted(WRITER_WAITS, "XactSLRU", "XactSLRU")}, "not so"),
-        (
-            "haas-084",
-            32,
-            {"writer_waits": counted(WRITER_WAITS, "ProcArray", "XactSLRU")},
-            "partly",
+        # far ahead is twice the next, and what came before decides nothing
+        *(
+            ("haas-084", 0, {"divided_insertion": timed(DIVIDED, processors, *waits)}, said)
+            for processors, *waits, said in (
+                (32, 90.0, 50.0, 8.0, "holds"),
+                (32, 10.0, 50.0, 8.0, "holds"),
+                (32, 90.0, 50.0, 30.0, "partly"),
+                (32, 90.0, 50.0, 60.0, "not so"),
+                (32, 90.0, 8.0, 4.0, "not so"),
+                (2, 90.0, 50.0, 8.0, "holds"),
+                (2, 90.0, 50.0, 30.0, UNTESTED),
+            )
         ),
-        ("haas-084", 32, {"writer_waits": counted(WRITER_WAITS, "ProcArray", "XidGen")}, "holds"),
         # a pool that is too small, on 9.2
-        ("haas-086", 16, {"pools_on_builds": timed(POOLS, 8.0)}, "holds"),
-        ("haas-086", 16, {"pools_on_builds": timed(POOLS, 15.9)}, "no effect"),
-        ("haas-086", 2, {"pools_on_builds": timed(POOLS, 8.0)}, UNTESTED),
+        *(
+            ("haas-086", 0, {"in_pools": timed(IN_POOLS, processors, lookups)}, said)
+            for processors, lookups, said in (
+                (32, 8.0, "holds"),
+                (32, 15.9, "no effect"),
+                (32, 17.0, "reversed"),
+                (2, 8.0, "holds"),
+                (2, 15.9, UNTESTED),
+            )
+        ),
     ],
 )
 def test_what_the_rules_make_of_rows(claim, processors, tables, said):
     assert word(claim, "scalability", processors=processors, **tables) == said
+
+
+@pytest.mark.parametrize(
+    ("claim", "rows", "kept"),
+    [
+        ("haas-017", timed(CONTENTION, 32, 50.0, 49.0), {"any_other": 60.0}),
+        ("haas-084", timed(DIVIDED, 32, 90.0, 50.0, 8.0), {"process_array": 12.0}),
+    ],
+)
+def test_runs_that_differ_decide_nothing(claim, rows, kept):
+    table = {"haas-017": "writer_contention", "haas-084": "divided_insertion"}[claim]
+    last = [row | kept if row["block"] == 4 else row for row in rows]
+    assert word(claim, "scalability", **{table: last}) == "inconclusive"
+    few = [row | {"processors": 2} for row in last]
+    assert word(claim, "scalability", **{table: few}) == UNTESTED
+
+
+@pytest.mark.parametrize(("claim", "processors"), [("haas-001", "32"), ("haas-012", "64")])
+def test_nothing_is_told_of_numbers_of_clients_that_never_ran(claim, processors):
+    rows = timed(OVER_CLIENTS, 2, 130.0)
+    found = judged(claim, "scalability", processors=2, releases_over_clients=rows)
+    assert (str(found.verdict), found.capability) == (UNTESTED, f"{processors} processors")
+    assert found.evidence is None and not any("outside of" in words for words in found.beside)
+    assert found.untested == f"more processors than here ({processors})"
+
+
+def test_what_few_processors_do_not_show_takes_more_of_them():
+    rows = timed(IN_POOLS, 2, 15.9)
+    found = judged("haas-086", "scalability", in_pools=rows)
+    assert found.untested == "more processors than here (32)"
+    [beside] = [str(other.verdict) for words, other in found.beside.items() if "outside" in words]
+    assert beside == "no effect"
 
 
 def test_a_claim_whose_builds_this_run_lacks_names_them():

@@ -132,6 +132,7 @@ class Load:
     clients: int
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     told: bool = False
+    together: int = 1  # scripts that a client sends before it waits for an answer
 
     transactions: int = 0
 
@@ -146,10 +147,18 @@ class Load:
             each *= 10
         return self.transactions
 
+    @property
+    def text(self) -> str:
+        """What pgbench runs: the script, or so many of it in a pipeline, each a transaction."""
+        one = SQL.script(self.script)
+        if self.together == 1:
+            return one
+        return "\\startpipeline\n" + self.together * f"{one}\\syncpipeline\n" + "\\endpipeline\n"
+
     def _run(self, each: int, seed: int) -> pgbench.PgbenchResult:
         return pgbench.run(
             self.server,
-            SQL.script(self.script),
+            self.text,
             clients=self.clients,
             jobs=min(self.clients, processors()),
             transactions=each,

@@ -1,4 +1,4 @@
-"""Cache lines: what it costs when two processors change neighbouring bytes.
+"""Cache lines: what it costs when two processors change neighbouring bytes, or share nothing.
 
 Two processes add to words of one shared memory, each to its own and to a few hundred at once, so
 that the loop runs in numpy and not in Python. Whether they ever touch the same cache line
@@ -32,6 +32,35 @@ def require() -> Sequence[int]:
             " here",
         )
     return usable[:2]
+
+
+def unshared_rate(processors: Sequence[int], rounds: int) -> float:
+    """Rounds a second of processes that add to words of their own, one on each processor, in sum.
+
+    They begin together, and have neither memory nor lock in common.
+    """
+    context = multiprocessing.get_context("fork")
+    start, readings = context.Barrier(len(processors)), context.SimpleQueue()
+    alone = [
+        context.Process(target=_add_alone, args=(one, rounds, start, readings))
+        for one in processors
+    ]
+    for adding in alone:
+        adding.start()
+    found = [readings.get() for _ in alone]
+    for adding in alone:
+        adding.join()
+    return float(sum(found))
+
+
+def _add_alone(processor: int, rounds: int, start: Barrier, readings: SimpleQueue[float]) -> None:
+    os.sched_setaffinity(0, {processor})
+    words = np.zeros(WORDS, np.int64)
+    start.wait()
+    began = time.perf_counter()
+    for _ in range(rounds):
+        np.add(words, 1, out=words)
+    readings.put(rounds / (time.perf_counter() - began))
 
 
 def false_sharing_cost(distance: int, rounds: int = 10_000) -> float:

@@ -12,13 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pgrerun.chapters.scalability.experiments.clients import (
-    DOESNT_FIT,
-    FITS,
-    SCRIPTS,
-    in_pools,
-    on_one_and_on_all,
-)
+from pgrerun.chapters.scalability.experiments.clients import SCRIPTS, on_one_and_on_all
 from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SMALL, SWEEP
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
@@ -31,7 +25,6 @@ from pgrerun.chapters.scalability.load import (
     ours,
     pairs,
     processors,
-    roomy_pool,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
@@ -40,10 +33,8 @@ from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.server.binaries import ask, c_compiler
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
-from pgrerun.record import printed
 
 RELEASES = ("9.1", "9.2")
-COMMIT_CORES = int(printed.cell("scalability_write", "commit_cores", "value"))
 PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 
 
@@ -167,7 +158,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
 
     Before and after the commit that packs what snapshots read of every session, idle ones too. Each
     lookup takes a snapshot of its own; they run in a loop within the server, without a client's
-    messages, which all variants have alike.
+    messages, which all variants have alike. It is told.
     """
     many = IDLE // 10 if bed.parameters.profile == "ci" else IDLE
     names = complete(patched(["pgxact"]))
@@ -186,7 +177,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     each = {}  # lookups that take every build long enough
     for idle in (0, many):
         quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
-        each[idle] = max(ROWS, round(quickest * shortened(bed.parameters.seconds, not idle)))
+        each[idle] = max(ROWS, round(quickest * shortened(bed.parameters.seconds)))
 
     def measure(block: Block, build: str, idle: int, processors: int) -> dict[str, float]:
         return {"lookups": rate(build, idle, each[idle])}
@@ -195,7 +186,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         [{"build": name, "idle": idle} | numbers for name in names for idle in (0, many)],
-        pairs=pairs(bed, 2 * bed.parameters.pairs),
+        pairs=pairs(bed, bed.parameters.pairs),
         warmup=0,
         positive=["lookups"],
     )
@@ -274,12 +265,46 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
 
 @experiment(units=TPS, needs=["restart"])
 def releases_over_clients(bed: Testbed) -> Iterator[Row]:
-    """Lookups on 9.1 and 9.2 by up to twice as many clients as processors; writers by as many."""
+    """Lookups on 9.1 and 9.2 by up to twice as many clients as processors."""
     here = processors()
     swept = sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
     many = [(name, "lookups", n) for name in complete([RELEASES]) for n in swept]
-    many += [(name, "writers", here) for name in RELEASES]
     yield from over_clients(bed, many, told=here < SMALL)
+
+
+FLUSHING: dict[str, dict[str, str | int]] = {"as set": {}, "none": {"fsync": "off"}}
+
+
+@experiment(units=TPS, needs=["restart"])
+def writers_of_releases(bed: Testbed) -> Iterator[Row]:
+    """pgbench's transaction on 9.1 and 9.2, by as many clients as processors.
+
+    No commit waits for the flush, but the WAL is flushed all the same; with no flush of anything
+    is told. What only the first seconds after loading have is kept out, by which brief runs are of
+    two kinds: keys are made without WAL, so that a page of them is logged in full when it is first
+    changed, several times the WAL of the rest, and new files of the WAL are made and flushed. So no
+    page is logged in full, and before each run a checkpoint gives used files out again.
+    """
+    here = processors()
+    with ExitStack() as stack:
+        loads = {}
+        for name in complete([RELEASES]):
+            for flushes, more in FLUSHING.items():
+                settings = in_memory(bed) | {"full_page_writes": "off"} | more
+                server = loaded(bed, stack.enter_context(Cluster(programs(name), settings)))
+                told = here < PROCESSORS
+                loads[name, flushes] = Load(bed, server, SCRIPTS["writers"], here, told=told)
+
+        def prepare(block: Block, build: str, flushes: str) -> None:
+            load = loads[build, flushes]
+            load.lasting()  # tried out before the checkpoint
+            with load.server.connect() as connection:
+                connection.execute("CHECKPOINT")
+
+        factors = ("build", "flushes")
+        yield from compare_loads(
+            bed, factors, loads, pairs(bed), prepare=prepare, clients=here, processors=here
+        )
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -292,13 +317,14 @@ def first_patch_over_clients(bed: Testbed) -> Iterator[Row]:
 
 @experiment(units=TPS, needs=["restart"])
 def patches(bed: Testbed) -> Iterator[Row]:
-    """Lookups and writers before and after each patch, by as many clients as processors.
+    """Lookups before and after each patch, by as many clients as processors; writers of one.
 
     What a patch gains comes from processors that no longer wait for each other: with fewer than the
-    talk's machine had it is told.
+    talk's machine had it is told. Of writers the talk tells that the small array gains them much.
     """
-    here = processors()
-    many = [(name, load, here) for name in complete(patched()) for load in SCRIPTS]
+    here, names = processors(), complete(patched())
+    array = [name for pair in patched(["pgxact"]) for name in pair if name in names]
+    many = [(name, "lookups", here) for name in names] + [(name, "writers", here) for name in array]
     yield from over_clients(bed, many, told=here < PROCESSORS)
 
 
@@ -321,13 +347,97 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
         yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
 
 
-@experiment(units=TPS, needs=["restart"])
-def pools_on_builds(bed: Testbed) -> Iterator[Row]:
-    """Lookups on 9.2 by one client and by many, in a pool that holds all rows and a small one."""
-    new = programs(RELEASES[1])
-    pools = {FITS: roomy_pool(bed), DOESNT_FIT: {"shared_buffers": SMALL_POOL}}
-    servers = {data: bed.release(new, **ours(bed) | pool) for data, pool in pools.items()}
-    yield from in_pools(bed, servers, told=processors() < COMMIT_CORES)
+IN_TURN = 50
+
+
+@experiment(units={"lookups": "lookups/s"}, needs=["restart"])
+def in_turn(bed: Testbed) -> Iterator[Row]:
+    """Lookups before and after the patch of invalidation messages, by one client and by many.
+
+    By as many as processors, and all in the pool. A client sends `IN_TURN` of them before it waits
+    for the answers, each a transaction, so that one alone keeps a processor as busy as many do: a
+    patch gains nothing of the time for which a processor has nothing to do.
+    """
+    both = (1, several())
+    with ExitStack() as stack:
+        loads = {}
+        for name in complete(patched(["sinval"])):
+            server = loaded(bed, stack.enter_context(Cluster(programs(name), in_memory(bed))))
+            for n in both:
+                loads[name, n] = Load(bed, server, "lookup", n, together=IN_TURN)
+
+        def measure(block: Block, build: str, clients: int) -> dict[str, float]:
+            return {"lookups": IN_TURN * loads[build, clients].run(block.seed).tps}
+
+        yield from bed.compare(
+            measure,
+            [{"build": name, "clients": n} for name, n in loads],
+            pairs=pairs(bed, max(ENOUGH // 2, int(bed.parameters.pairs))),
+            warmup=0,
+            positive=["lookups"],
+            fixed=True,  # a look at each gain would end before it is plain which one is greater
+            processors=both[1],
+        )
+
+
+FITS, DOESNT_FIT = "fits", "does not fit"
+IN_POOLS = 100_000  # rows
+
+
+@experiment(units={"lookups": "lookups/s"}, needs=["restart"])
+def in_pools(bed: Testbed) -> Iterator[Row]:
+    """Lookups by one session and by one for each processor, in a pool that holds all, and a small.
+
+    In a loop within the server, so that a session waits for nobody but other sessions; each looks
+    for other rows than those beside it, which would find what it has read. In the small pool every
+    page that is read takes the place of another, and the system caches it. On 9.2, and on today's
+    server, which is told.
+    """
+    new = RELEASES[1]
+    yield from _in_pools(bed, new, programs(new))
+    yield from _in_pools(bed, TODAY, bed.programs)
+
+
+def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
+    both, servers, each = (1, several()), {}, {}
+    long = shortened(bed.parameters.seconds, name == TODAY)
+    with ExitStack() as stack:
+        for data, pool in {FITS: "64MB", DOESNT_FIT: SMALL_POOL}.items():
+            server = servers[data] = stack.enter_context(Cluster(found, {"shared_buffers": pool}))
+            load_counted(server, IN_POOLS)
+            in_loops(server, 1, IN_POOLS)  # has read every row
+            each[data] = max(ROWS, round(long * in_loops(server, 1, IN_POOLS)))
+
+        def measure(block: Block, data: str, sessions: int) -> dict[str, float]:
+            return {"lookups": in_loops(servers[data], sessions, each[data])}
+
+        yield from bed.compare(
+            measure,
+            {"data": list(servers), "sessions": both},
+            pairs=pairs(bed),  # of a loop in the server an interval is narrow
+            warmup=0,
+            positive=["lookups"],
+            fixed=True,  # as of in_turn
+            server=name,
+            processors=both[1],
+        )
+
+
+def several() -> int:
+    """Processors that may be used; CannotMeasure if it is only one."""
+    if (found := processors()) < 2:
+        raise CannotMeasure("2 processors", "only one processor may be used here")
+    return found
+
+
+def in_loops(server: Cluster, number: int, each: int) -> float:
+    """Lookups a second by so many sessions that begin together, `each` by every one of them."""
+    apart = IN_POOLS // number
+    sent = [
+        SQL.text("builds.look_up_others", rows=IN_POOLS, first=k * apart, last=k * apart + each - 1)
+        for k in range(number)
+    ]
+    return sum(each / one for one in sessions.at_once(server, sent))
 
 
 def over_clients(

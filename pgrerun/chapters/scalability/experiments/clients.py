@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -11,7 +11,6 @@ import pandas as pd
 from pgrerun.chapters.scalability.experiments.large_machines import LARGE
 from pgrerun.chapters.scalability.load import (
     OBSERVED,
-    SMALL_POOL,
     SQL,
     TPS,
     Load,
@@ -25,11 +24,10 @@ from pgrerun.chapters.scalability.load import (
     ours,
     pairs,
     processors,
-    server,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import off_cpu, perf, sessions
-from pgrerun.lab.server import Cluster, Server, private
+from pgrerun.lab.server import Cluster, private
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import statistics
 
@@ -207,29 +205,6 @@ def _kept_on(tested: Cluster, chosen: set[int], usable: set[int]) -> Iterator[No
     finally:
         os.sched_setaffinity(0, usable)
         tested.pin(usable)
-
-
-FITS, DOESNT_FIT = "fits", "does not fit"
-
-
-@experiment(units=TPS, needs=["restart"])
-def pools(bed: Testbed) -> Iterator[Row]:
-    """Lookups by one client and by many, in a pool that holds all accounts and in a small one.
-
-    The system caches the rest.
-    """
-    small = bed.cluster(**ours(bed), shared_buffers=SMALL_POOL)
-    yield from in_pools(bed, {FITS: server(bed), DOESNT_FIT: small}, told=True)
-
-
-def in_pools(bed: Testbed, servers: Mapping[str, Server], told: bool) -> Iterator[Row]:
-    """The same on any two servers, whose pools are told apart by `FITS` and `DOESNT_FIT`."""
-    loads = {
-        (data, number): Load(bed, loaded(bed, tested), "lookup", number, told=told)
-        for data, tested in servers.items()
-        for number in (1, crowd_size())
-    }
-    yield from compare_loads(bed, ("data", "clients"), loads, pairs(bed))
 
 
 # ---- how often backends are switched out, and why

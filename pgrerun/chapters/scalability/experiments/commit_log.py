@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import psycopg
 
 from pgrerun.chapters.scalability.experiments.builds import RELEASES, TODAY, complete, programs
@@ -25,6 +26,7 @@ from pgrerun.lab.testbed import Row, Testbed, experiment
 ON_A_PAGE, IN_A_FILE = 32_768, 32  # transactions of a page, and pages of a file
 PAGES = 44  # that are asked for: more than the talk's bound
 COMMITTED = b"\x55"  # four transactions
+HEADER = 24  # bytes of a page before its line pointers
 SCANS = 7  # each asks by rows of its own, whose hints it sets
 POOLS = (SMALL_POOL, "128MB", "1GB")
 
@@ -38,7 +40,7 @@ def clog_buffers_on_builds(bed: Testbed) -> Iterator[Row]:
     """
     for name in complete([RELEASES]):
         with disk.Slowed() as watched, Cluster(programs(name), disk=watched) as tested:
-            _many_transactions(tested)
+            many_transactions(tested, PAGES)
             _rows_that_ask(tested)
             for number, pool in enumerate(POOLS):
                 with tested.restarted({"shared_buffers": pool}), tested.connect() as connection:
@@ -75,7 +77,7 @@ def slow_clog_page(bed: Testbed) -> Iterator[Row]:
     for name, found in servers.items():
         settings = {"shared_buffers": SMALL_POOL}
         with disk.Slowed() as slow, Cluster(found, settings, disk=slow) as tested:
-            _many_transactions(tested)
+            many_transactions(tested, PAGES)
             if not _tells_status(tested.version):
                 _rows_that_ask(tested)
             seconds = _while_slow_page_is_read(tested, slow)
@@ -140,15 +142,19 @@ def _log(tested: Cluster) -> str:
     return f"{releases.commit_log(tested.version)}/"
 
 
-def _many_transactions(tested: Cluster) -> None:
-    """Move the transaction counter on, so that the log has pages that nobody has read."""
+def many_transactions(tested: Cluster, pages: int) -> None:
+    """Move the transaction counter on, so that the log has so many pages that nobody has read.
+
+    All of their transactions seem to have committed.
+    """
     tested.stop()
     resetter = releases.wal_resetter(tested.version)
-    tested.offline(resetter, "-x", str(_transaction(PAGES) + 1_000))
+    tested.offline(resetter, "-x", str(_transaction(pages) + 1_000))
     file = tested.data_directory / _log(tested) / "0000"
     with open(private.opened(file, os.O_RDWR), "wb") as log:
         log.write(COMMITTED * IN_A_FILE * PAGE)
-    tested.copy_files(str(file), str(file.with_name("0001")))
+    for number in range(1, pages // IN_A_FILE + 1):
+        tested.copy_files(str(file), str(file.with_name(f"{number:04X}")))
     # what was reset looks so old that an autovacuum would come at once, and set hints
     single_user.run(tested, ["VACUUM pg_database"])
     tested.start()
@@ -162,16 +168,78 @@ def _rows_that_ask(tested: Cluster) -> None:
     with tested.connect() as connection:
         loading.replace(connection, "asking", SQL.text("commit_log.asking"))
         SQL.run(connection, "commit_log.fill_asking", scans=SCANS, pages=PAGES)
-        file = tested.data_directory / value(connection, str, SQL.text("commit_log.file_of_asking"))
+        found = value(connection, str, SQL.text("commit_log.file", relation="asking"))
+        file = tested.data_directory / found
     tested.stop()
     with open(private.opened(file, os.O_RDWR), "r+b") as relation:
         data = bytearray(relation.read())
         for start in range(0, len(data), PAGE):
             [lower] = struct.unpack_from("=H", data, start + 12)  # where line pointers end
-            for [pointer] in struct.iter_unpack("=I", data[start + 24 : start + lower]):
+            for [pointer] in struct.iter_unpack("=I", data[start + HEADER : start + lower]):
                 row = start + (pointer & 0x7FFF)
                 [page] = struct.unpack_from("=i", data, row + 28)  # the second attribute
                 struct.pack_into("=I", data, row, _transaction(page))  # t_xmin
         relation.seek(0)
         relation.write(data)
     tested.start()
+
+
+# Of a row's header and of a page's, in src/include/access/htup.h and src/include/storage/bufpage.h
+XMIN_COMMITTED, XMAX_INVALID, UPDATED = 0x0100, 0x0800, 0x2000
+INFOMASK, FLAGS = 20, 10  # bytes from its beginning
+ALL_VISIBLE = 0x0004
+NORMAL = 1  # a line pointer with a row
+
+
+def age_rows(tested: Cluster, relation: str, pages: int, seed: int) -> None:
+    """Have a relation's rows seem to come from transactions anywhere on so many pages of the log.
+
+    None has a hint, so that whoever reads it first asks the log. As by half an hour of updates; a
+    row that was updated by now stays as it is. Written into the stopped server's files, as in
+    `_rows_that_ask`; afterwards all is read into the pool, which asks nothing.
+    """
+    many_transactions(tested, pages)
+    with tested.connect() as connection:
+        found = value(connection, str, SQL.text("commit_log.file", relation=relation))
+    tested.stop()
+    random = np.random.default_rng(seed)
+    first = tested.data_directory / found
+    parts = sorted(first.parent.glob(f"{first.name}.[0-9]*"), key=lambda one: int(one.suffix[1:]))
+    for file in (first, *parts):
+        with open(private.opened(file, os.O_RDWR), "r+b") as part:
+            data = bytearray(part.read())
+            age(np.frombuffer(data, np.uint8), pages, random)
+            part.seek(0)
+            part.write(data)
+    visible = first.with_name(f"{first.name}_vm")
+    if visible.exists():  # made by the first vacuum that finds a page all visible
+        with open(private.opened(visible, os.O_RDWR), "r+b") as bits:
+            bits.truncate(0)
+    tested.start()
+    tested.extension("pageinspect")
+    with tested.connect() as connection:
+        SQL.run(connection, "commit_log.read_all", relation=relation)
+
+
+def kept(tested: Cluster) -> int:
+    """Pages of the log that a release of 2011 to 2013 keeps: CLOGShmemBuffers, and eight in 9.1."""
+    with tested.connect() as connection:
+        pool = value(connection, int, SQL.text("commit_log.pages_of_the_pool"))
+    return min(32, max(4, pool // 512)) if tested.version >= 90200 else 8
+
+
+def age(data: np.ndarray, pages: int, random: np.random.Generator) -> None:
+    """Change the pages of a relation, given as bytes, as `age_rows` says."""
+    halves, words = data.view(np.uint16), data.view(np.uint32)
+    halves[FLAGS // 2 :: PAGE // 2] &= ~np.uint16(ALL_VISIBLE)
+    rows = [np.empty(0, np.int64)]
+    for start in range(0, len(data), PAGE):
+        lower = int(halves[(start + 12) // 2])  # where line pointers end
+        pointers = words[(start + HEADER) // 4 : (start + lower) // 4]
+        normal = pointers[(pointers >> 15) & 3 == NORMAL]
+        rows.append(start + (normal & 0x7FFF).astype(np.int64))
+    row = np.concatenate(rows)
+    mask = halves[(row + INFOMASK) // 2]
+    row = row[(mask & XMAX_INVALID != 0) & (mask & UPDATED == 0)]
+    halves[(row + INFOMASK) // 2] &= ~np.uint16(XMIN_COMMITTED)
+    words[row // 4] = random.integers(_transaction(0), pages * ON_A_PAGE, len(row))

@@ -16,7 +16,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import cachelines, switch_costs
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.lookups import AFTER, BEFORE, RELEASES, Costs, Point
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
 from pgrerun.record import printed
 
 # ---- what was measured here
@@ -69,6 +69,24 @@ def snapshot_scan(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     seen = (("spread", "changed"), ("packed", "changed"), ("spread", "left alone"))
     variants = [{"words": words, "neighbours": neighbours} for words, neighbours in seen]
     yield from bed.compare(measure, variants, pairs=pairs(bed, bed.parameters.pairs), warmup=0)
+
+
+@experiment(units={"rounds": "rounds/s"})
+def nothing_shared(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
+    """Rounds a second of a loop whose processes share nothing, on one processor and on all.
+
+    What is lost so is the machine's, or of whoever lends its processors. It is told.
+    """
+    cachelines.require()
+    usable = sorted(os.sched_getaffinity(0))
+    lasting = shortened(bed.parameters.seconds)
+    long = max(rounds, round(lasting * cachelines.unshared_rate(usable[:1], rounds)))
+
+    def measure(block: Block, processors: int) -> dict[str, float]:
+        return {"rounds": cachelines.unshared_rate(usable[:processors], long)}
+
+    variants = {"processors": [1, len(usable)]}
+    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["rounds"])
 
 
 def _rounds(bed: Testbed, least: int, cost: Callable[[int], float]) -> int:

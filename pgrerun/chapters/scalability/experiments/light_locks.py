@@ -1,14 +1,16 @@
 """Lightweight locks of 2012: how often they are taken, and waited for.
 
-Counted by builds of 9.1 and 9.2 whose processes print, when they end, what they did with each lock.
+Counted by builds of 9.1 and 9.2, and of the commit by which several sessions insert into the WAL,
+whose processes print, when they end, what they did with each lock.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from pgrerun.chapters.scalability.experiments import commit_log
 from pgrerun.chapters.scalability.experiments.builds import complete, load_counted, programs
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
@@ -20,10 +22,12 @@ from pgrerun.chapters.scalability.load import (
     loaded,
     ours,
     processors,
+    relations,
     roomy_pool,
 )
 from pgrerun.lab.instruments import counters, server_log, sessions, wal
 from pgrerun.lab.relations import loading
+from pgrerun.lab.relations.pgbench import ACCOUNTS
 from pgrerun.lab.server import Cluster, value
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
@@ -39,6 +43,7 @@ NAMES = {
     11: "CLogControlLock",
 } | dict.fromkeys(range(49, 65), "a partition of the lock table")
 COUNTS = {"exclusively": "times", "waits": "times"}
+Numbered = dict[int, dict[str, int | None]]  # counts by a lock's number
 POOLS = {"fit": "64MB", "don't fit": SMALL_POOL}
 
 
@@ -148,22 +153,10 @@ def lookup_locks(bed: Testbed) -> Iterator[Row]:
     which is waited for most. `blocked` is how many clients were seen to wait for a lock that
     another holds: by a view of then, which says nothing of lightweight locks.
     """
-    yield from _by_lock(bed, "lookup", ours(bed) | roomy_pool(bed))
-
-
-@experiment(units=BY_LOCK, needs=["restart"])
-def writer_locks(bed: Testbed) -> Iterator[Row]:
-    """What the most writers wait for, without waiting for the flush, by lightweight lock.
-
-    As in lookup_locks.
-    """
-    yield from _by_lock(bed, "tpcb", in_memory(bed))
-
-
-def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Iterator[Row]:
+    settings = ours(bed) | roomy_pool(bed)
     for name in complete([COUNTING]):
         with Cluster(programs(name), settings) as server:
-            load = Load(bed, loaded(bed, server), script, client_counts(bed)[-1])
+            load = Load(bed, loaded(bed, server), "lookup", client_counts(bed)[-1])
             load.lasting()  # tried out before it is counted
             work = partial(load.run, bed.parameters.seed)
             with _counted(server) as locks:
@@ -180,6 +173,95 @@ def _by_lock(bed: Testbed, script: str, settings: dict[str, str | int]) -> Itera
             }
 
 
+# ---- writers
+
+RECENT, LONG = "as loaded", "by half an hour of transactions"  # where accounts come from
+LOG_PAGES = 512  # of the commit log, by some ten thousand transactions a second
+DIVIDED = ("walslots-before-lwlock-stats", "walslots-lwlock-stats")
+WAITS = "waits per 1,000 transactions"
+# By number, where all four builds are alike. Insertion's is that of the mapping of the WAL's
+# buffers once it is divided, and its slots' waits are counted with it.
+WAITED_FOR: Mapping[str, Sequence[int]] = {
+    "process_array": [4],
+    "invalidations": [5],
+    "wal_insertion": [7],
+    "wal_write": [8],
+    "lock_table": range(49, 65),
+}
+LOG_CONTROL, FIRST_LOG_BUFFER = 11, 81
+BY_WRITERS = dict.fromkeys([*WAITED_FOR, "commit_log", "any_other"], WAITS)
+
+
+@experiment(units=BY_WRITERS, needs=["restart"])
+def writer_contention(bed: Testbed) -> Iterator[Row]:
+    """What the most writers wait for, without waiting for the flush, on 9.1 and 9.2.
+
+    In 9.1 with accounts as they were loaded, and in both with accounts that seem to be updated by
+    half an hour of transactions before: then whoever reads one asks the commit log for any of
+    `LOG_PAGES` pages, of which 9.1 keeps eight. Of the commit log its lock counts and the locks of
+    its buffers, of the lock table the partition, and of what the talk doesn't name the lock that is
+    waited for most. The lock of the list of buffers is left out, which each process takes to tell
+    what it counted. No page is logged in full, which each would be after the restart that ages
+    rows.
+    """
+    old, new = complete([COUNTING])
+    yield from _waited_for(bed, [(old, RECENT), (old, LONG), (new, LONG)])
+
+
+@experiment(units=BY_WRITERS, needs=["restart"])
+def divided_insertion(bed: Testbed) -> Iterator[Row]:
+    """The same on the commits before and after the one that divided the WAL's insertion.
+
+    With accounts of half an hour of transactions.
+    """
+    yield from _waited_for(bed, [(name, LONG) for name in complete([DIVIDED])])
+
+
+def _waited_for(bed: Testbed, cases: Sequence[tuple[str, str]]) -> Iterator[Row]:
+    name = relations(bed).relations[ACCOUNTS]
+    with ExitStack() as stack:
+        servers, loads, buffers = {}, {}, {}
+        for case in cases:
+            build, accounts = case
+            settings = in_memory(bed) | {"full_page_writes": "off"}
+            server = servers[case] = stack.enter_context(Cluster(programs(build), settings))
+            loaded(bed, server)
+            if accounts == LONG:
+                commit_log.age_rows(server, name, LOG_PAGES, bed.parameters.seed)
+            # counted, so that brief runs do
+            loads[case] = Load(bed, server, "tpcb", client_counts(bed)[-1], told=True)
+            buffers[case] = commit_log.kept(server)
+
+        def measure(block: Block, build: str, accounts: str) -> dict[str, float]:
+            load, found = loads[build, accounts], Numbered()
+            load.lasting()  # tried out before it is counted
+            with _numbered(servers[build, accounts], found):
+                done = load.run(block.seed)
+            waits = {number: counts["waits"] or 0 for number, counts in found.items()}
+            each = waited_for(waits, buffers[build, accounts])
+            return {lock: 1000 * times / done.transactions for lock, times in each.items()}
+
+        yield from bed.compare(
+            measure,
+            [{"build": build, "accounts": accounts} for build, accounts in cases],
+            pairs=ENOUGH_PAIRS,  # at profile ci, too: what is counted decides
+            warmup=0,
+            fixed=True,
+            processors=processors(),
+        )
+
+
+def waited_for(waits: Mapping[int, int], log_buffers: int) -> dict[str, int]:
+    """Waits by what is waited for, from those by lock's number (`BY_WRITERS`)."""
+    log = [LOG_CONTROL, *range(FIRST_LOG_BUFFER, FIRST_LOG_BUFFER + log_buffers)]
+    named = {0, *log, *(number for numbers in WAITED_FOR.values() for number in numbers)}
+    return {
+        **{name: max(waits.get(one, 0) for one in each) for name, each in WAITED_FOR.items()},
+        "commit_log": sum(waits.get(one, 0) for one in log),
+        "any_other": max((many for one, many in waits.items() if one not in named), default=0),
+    }
+
+
 def _pages_read(server: Cluster) -> int:
     with server.connect() as connection:
         counters.force_flush(connection)
@@ -192,13 +274,23 @@ def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
 
     Of locks with one name in `NAMES`, or with none, the one that is waited for most.
     """
-    _await_end_of_sessions(server)
-    before, found = len(server.log()), defaultdict(lambda: dict.fromkeys(COUNTS, 0))
-    yield found
-    _await_end_of_sessions(server)
-    for number, counts in server_log.lightweight_locks(server.log()[before:]).items():
+    by_number = Numbered()
+    found: dict[str, dict[str, int | None]] = defaultdict(lambda: dict.fromkeys(COUNTS, 0))
+    with _numbered(server, by_number):
+        yield found
+    for number, counts in by_number.items():
         name = NAMES.get(number, OTHER)
-        found[name] = max(counts, found[name], key=lambda one: one["waits"])
+        found[name] = max(counts, found[name], key=lambda one: one["waits"] or 0)
+
+
+@contextmanager
+def _numbered(server: Cluster, found: Numbered) -> Iterator[None]:
+    """The same by the lock's number, put into `found`."""
+    _await_end_of_sessions(server)
+    before = len(server.log())
+    yield
+    _await_end_of_sessions(server)
+    found.update(server_log.lightweight_locks(server.log()[before:]))
 
 
 def _await_end_of_sessions(server: Cluster) -> None:

@@ -17,8 +17,17 @@ DO $$ DECLARE found int; BEGIN FOR i IN 1..:lookups LOOP
     SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
 END LOOP; END $$;
 
+-- name: look_up_others
+-- the same, by a session that looks for other rows than those beside it
+DO $$ DECLARE found int; BEGIN FOR i IN :first..:last LOOP
+    SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
+END LOOP; END $$;
+
 -- name: waiting
 SELECT count(*) FROM pg_stat_activity WHERE waiting;
+
+-- name: backends
+SELECT application_name, pid FROM pg_stat_activity;
 
 -- name: pages_read
 SELECT blks_read FROM pg_stat_database WHERE datname = current_database();

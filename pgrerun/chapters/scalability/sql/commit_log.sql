@@ -38,9 +38,6 @@ INSERT INTO asking
 SELECT scan - 1, page
 FROM generate_series(1, :scans) AS scan, generate_series(1, :pages) AS page;
 
--- name: file_of_asking
-SELECT pg_relation_filepath('asking');
-
 -- name: prepare_asking
 -- EXPLAIN asks for the tuples of the catalogs, so that the scans needn't
 SET enable_seqscan = off;
@@ -56,3 +53,15 @@ SELECT page FROM asking WHERE scan = :scan AND page > 0 ORDER BY page;
 
 -- name: ask_backwards
 SELECT page FROM asking WHERE scan = :scan AND page > 0 ORDER BY page DESC;
+
+-- name: file
+SELECT pg_relation_filepath(:'relation');
+
+-- name: read_all
+-- the pages of a relation and of its key, as they are: no row is looked at, and gets a hint
+SELECT count(get_raw_page(relname::text, page))
+FROM (SELECT relname, generate_series(0, (pg_relation_size(oid) / 8192)::int - 1) AS page
+      FROM pg_class WHERE relname IN (:'relation', :'relation' || '_pkey')) AS pages;
+
+-- name: pages_of_the_pool
+SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers';
