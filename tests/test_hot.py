@@ -272,6 +272,19 @@ def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
     assert rows["remaining"].between(0, 1).all()
 
 
+@pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+def test_before_hot_data_outgrow_memory_on_the_threads_commits(tmp_path):
+    with opened(tmp_path, "hot", TINY | {"timed_accounts": 4000}) as chapter:
+        chapter.run("seeking_the_threads_disk_with_memory")
+        rows = chapter.run("on_the_threads_disk_with_memory").frame.set_index("server")
+    assert rows["data_over_memory"][builds.BEFORE] > 1
+    assert rows["data_over_memory"][builds.BEFORE] > rows["data_over_memory"][builds.WITH]
+    assert rows["busy"][builds.BEFORE] > rows["busy"][builds.WITH]
+
+
 def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
     with opened(tmp_path, "hot", TINY | {"timed_accounts": 8000}) as chapter:
         sought = chapter.run("seeking_a_disk_with_memory").frame
@@ -424,7 +437,10 @@ def in_memory(hot, pruned, neither=1.0, busy=0.8, whole=0.0, data=11.0):
 
 
 def on_disk(hot=1.0, full_hot=1.0, before=1.0, full_before=1.0, **given):
-    """Rows of `on_the_threads_disk` from shares of the printed throughputs."""
+    """Rows of `on_the_threads_disk` from shares of the printed throughputs.
+
+    The reduced script's are those of the same disk with memory as well.
+    """
     shares = {
         (builds.BEFORE, REDUCED): (before, "reduced_head"),
         (builds.WITH, REDUCED): (hot, "reduced_hot"),
@@ -437,7 +453,8 @@ def on_disk(hot=1.0, full_hot=1.0, before=1.0, full_before=1.0, **given):
         usual | {"server": server, "script": script, "tps": share * THREADS[run]}
         for (server, script), (share, run) in shares.items()
     )
-    return {"on_the_threads_disk": found}
+    reduced = [row | {"data_over_memory": 1.2} for row in found if row["script"] == REDUCED]
+    return {"on_the_threads_disk": found, "on_the_threads_disk_with_memory": reduced}
 
 
 def growing(*runs):

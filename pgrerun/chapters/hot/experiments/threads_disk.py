@@ -75,7 +75,7 @@ def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """
     taken = 0.25 / THEN  # four requests for a transaction, to begin with
     with ExitStack() as stack:
-        load = _Load(bed, stack)
+        load = Commits(bed, stack)
         for attempt in range(1, ATTEMPTS + 1):
             load.prepare(BEFORE)
             found = load.measure(BEFORE, REDUCED, taken, bed.parameters.seed)
@@ -110,7 +110,7 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     branches and tellers are then as loaded.
     """
     with ExitStack() as stack:
-        load = _Load(bed, stack)  # which says what is missing where no disk could be sought
+        load = Commits(bed, stack)  # which says what is missing where no disk could be sought
         taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
 
         def prepare(block: Block, server: str, script: str) -> None:
@@ -167,7 +167,8 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     which no disk is sought.
     """
     with ExitStack() as stack:
-        load = _Load(bed, stack, [BEFORE], bed.parameters.timed_accounts // FEWER)
+        accounts = bed.parameters.timed_accounts // FEWER
+        load = Commits(bed, stack, [BEFORE], accounts=accounts)
         taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         if bed.parameters.profile != "ci":
             load.start(BEFORE, "on")
@@ -189,10 +190,11 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         )
 
 
-class _Load:
+class Commits:
     """The thread's scripts on commits, each on a disk of its own that can be slowed.
 
-    As many `accounts` of each branch as the timed ones, unless told.
+    With MORE branches than `clients`, and as many `accounts` of each as the timed ones, unless
+    told.
     """
 
     def __init__(
@@ -200,12 +202,17 @@ class _Load:
         bed: Testbed,
         stack: ExitStack,
         commits: Sequence[str] = (BEFORE, WITH),
+        *,
+        branches: int = 0,
         accounts: int = 0,
     ):
         found = {name: fetched.build(name) for name in commits}
         self.seed = bed.parameters.seed
-        branches = MORE * bed.parameters.clients
-        self.ours = Pgbench(branches, accounts or bed.parameters.timed_accounts, prefix="")
+        self.ours = Pgbench(
+            branches or MORE * bed.parameters.clients,
+            accounts or bed.parameters.timed_accounts,
+            prefix="",
+        )
         self.servers: dict[str, Cluster] = {}
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE

@@ -4,16 +4,26 @@ The thread's machine had 2 GB, of which its pool took 128 MB. What the pool lack
 as long as it fitted in, and only then on the disk; so tables get slow when they outgrow it.
 Here the disk has a memory of the same share of the loaded relations, all that the pool left, as the
 thread doesn't tell what else was in there. How long a request takes isn't told either: it is sought
-by what the thread's server did before HOT, for which neither HOT nor pruning stands in, as pruning
-alone is a variant of today's server only. The disk serves reads, flushes, and what its memory has
-no more room for. Of a flush each of the thread's ninety clients had its share; with fewer it takes
-so much less time, or commits would wait for flushes far longer than there. All of the thread's
-updates run, as it is the last of them that find the memory too small.
+by what the thread's server did before HOT. The thread's two commits run so, and today's server as
+well, as pruning alone is a variant of it only; there neither HOT nor pruning stands in for the
+commit before HOT. The disk serves reads, flushes, and what its memory has no more room for. Of a
+flush each of the thread's ninety clients had its share; with fewer it takes so much less time, or
+commits would wait for flushes far longer than there. All of the thread's updates run, as it is the
+last of them that find the memory too small.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 
-from pgrerun.chapters.hot.experiments.threads_disk import ATTEMPTS, SERVED, THEN, nearer, served
+from pgrerun.chapters.hot.experiments.builds import BEFORE, WITH
+from pgrerun.chapters.hot.experiments.threads_disk import (
+    ATTEMPTS,
+    SERVED,
+    THEN,
+    Commits,
+    nearer,
+    served,
+)
 from pgrerun.chapters.hot.experiments.throughput import (
     PINS,
     SMALLEST_POOL,
@@ -27,6 +37,7 @@ from pgrerun.chapters.hot.variants import (
     REDUCED,
     SQL,
     UNPRUNED,
+    UPDATES,
     is_unpruned,
     load,
     run_script,
@@ -36,7 +47,7 @@ from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import value
+from pgrerun.lab.server import Cluster, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -53,13 +64,13 @@ def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
     The disk has the thread's share for its memory, and the server for its pool. At profile ci,
     where no time decides, the first guess is as good as any.
     """
-    taken = 10 / THEN  # about what a disk of then takes
     load_ = _Load(bed)
-    for attempt in range(1, (1 if bed.parameters.profile == "ci" else ATTEMPTS) + 1):
+
+    def measure(taken: float) -> dict[str, float]:
         load_.prepare(UNPRUNED, AS_THERE)
-        found = load_.measure(UNPRUNED, taken, bed.parameters.seed)
-        yield {"attempt": attempt, **found}
-        taken = nearer(found)
+        return load_.measure(UNPRUNED, taken, bed.parameters.seed)
+
+    yield from _seek(bed, measure)
 
 
 @experiment(units=UNITS, needs=["restart"], after=["seeking_a_disk_with_memory"])
@@ -89,6 +100,99 @@ def in_the_threads_memory(bed: Testbed) -> Iterator[Row]:
     )
 
 
+@experiment(units=UNITS, needs=["restart"])
+def seeking_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """The same by the commit before HOT. CannotMeasure unless both commits are registered."""
+    with ExitStack() as stack:
+        load_ = _Commits(bed, stack)
+
+        def measure(taken: float) -> dict[str, float]:
+            load_.prepare(BEFORE)
+            return load_.measure(BEFORE, taken, bed.parameters.seed)
+
+        yield from _seek(bed, measure)
+
+
+@experiment(units=UNITS, needs=["restart"], after=["seeking_the_threads_disk_with_memory"])
+def on_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """All of the thread's updates by the reduced script, on both commits and on that disk.
+
+    Without autovacuum: what the thread prints of growth before HOT is nearly what it is without
+    any, and it would come in one run and not in another.
+    """
+    with ExitStack() as stack:
+        load_ = _Commits(bed, stack)  # which says what is missing where no disk could be sought
+        taken = nearer(bed.rows_of("seeking_the_threads_disk_with_memory")[-1])
+
+        def prepare(block: Block, server: str) -> None:
+            load_.prepare(server)
+
+        def measure(block: Block, server: str) -> Mapping[str, float]:
+            return load_.measure(server, taken, block.seed)
+
+        yield from bed.compare(
+            measure,
+            {"server": [BEFORE, WITH]},
+            pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
+
+
+def _seek(bed: Testbed, measure: Callable[[float], Mapping[str, float]]) -> Iterator[Row]:
+    taken = 10 / THEN  # about what a disk of then takes
+    for attempt in range(1, (1 if bed.parameters.profile == "ci" else ATTEMPTS) + 1):
+        found = measure(taken)
+        yield {"attempt": attempt, **found}
+        taken = nearer(found)
+
+
+def _pages_beside_pool() -> float:
+    """Pages of the thread's memory that its pool left."""
+    return printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - pages_of_pool()
+
+
+def _slow_disk(taken: float, clients: int, memory: int) -> Disk:
+    """A disk with so many pages of memory, of a flush of which each client has its share."""
+    return Disk(taken, taken, taken * clients / CLIENTS, memory=memory * PAGE)
+
+
+def _outgrown(server: Cluster, memory: int) -> dict[str, float]:
+    """How many times the relations have the pool's pages, and those of so large a memory."""
+    with server.connect() as connection:
+        pool = value(connection, int, SQL.text("reading.pool"))
+        pages = sizes.pages_of(connection, [*ACCOUNTS, "history"])
+    return {
+        "data_over_pool": sum(pages[name] for name in ACCOUNTS) / pool,
+        "data_over_memory": sum(pages.values()) / memory,
+    }
+
+
+class _Commits(Commits):
+    """The reduced script on the thread's commits, by as many clients as branches."""
+
+    def __init__(self, bed: Testbed, stack: ExitStack):
+        super().__init__(bed, stack, branches=bed.parameters.clients)
+        with self.servers[BEFORE].connect() as connection:
+            data = sum(sizes.pages_of(connection, ACCOUNTS).values())
+        self.memory = round(of_loaded(_pages_beside_pool()) * data)
+
+    def prepare(self, server: str) -> None:
+        """Load anew, with nothing left to write."""
+        self.start(server, "off")
+        with self.servers[server].connect() as connection:
+            connection.execute("CHECKPOINT")
+
+    def measure(self, server: str, taken: float, seed: int) -> dict[str, float]:
+        """`UNITS` of all of the thread's updates, where a read or write takes `taken` seconds."""
+        slow = _slow_disk(taken, self.ours.branches, self.memory)
+        with self.disks[server].serving(slow) as stretch:
+            done = self.run(server, REDUCED, UPDATES, seed)
+            asked = stretch.counts()
+        return served(done, asked, taken) | _outgrown(self.servers[server], self.memory)
+
+
 class _Load:
     """The reduced script by as many clients as branches, on a disk with memory."""
 
@@ -101,12 +205,9 @@ class _Load:
         with self.server.connect() as connection:
             data = sum(sizes.pages_of(connection, ACCOUNTS).values())
         least = max(SMALLEST_POOL, PINS * branches)
-        pool = pages_of_pool()
-        # what the pool left of it
-        memory = printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - pool
-        as_there = max(least, round(of_loaded(pool) * data))
+        as_there = max(least, round(of_loaded(pages_of_pool()) * data))
         self.pools = {AS_THERE: as_there, ALL_OF_IT: 4 * data + least}
-        self.memory = round(of_loaded(memory) * data)
+        self.memory = round(of_loaded(_pages_beside_pool()) * data)
 
     def prepare(self, variant: str, pool: str) -> None:
         """Load anew, with nothing left to write, in a pool of this size."""
@@ -117,8 +218,7 @@ class _Load:
 
     def measure(self, variant: str, taken: float, seed: int) -> dict[str, float]:
         """`UNITS` of all of the thread's updates, where a read or write takes `taken` seconds."""
-        flush = taken * self.ours.branches / CLIENTS
-        slow = Disk(taken, taken, flush, memory=self.memory * PAGE)
+        slow = _slow_disk(taken, self.ours.branches, self.memory)
         held = sessions.snapshot(self.server, is_unpruned(variant))
         with held, self.disk.serving(slow) as stretch:
             done = run_script(
@@ -130,10 +230,4 @@ class _Load:
                 clients=self.ours.branches,
             )
             asked = stretch.counts()
-        with self.server.connect() as connection:
-            pool = value(connection, int, SQL.text("reading.pool"))
-            pages = sizes.pages_of(connection, [*ACCOUNTS, "history"])
-        return served(done, asked, taken) | {
-            "data_over_pool": sum(pages[name] for name in ACCOUNTS) / pool,
-            "data_over_memory": sum(pages.values()) / self.memory,
-        }
+        return served(done, asked, taken) | _outgrown(self.server, self.memory)
