@@ -519,26 +519,16 @@ class Book:
         write_notebook(shown, results / f"{chapter}.ipynb")
 
     def _make_pages(self, pages: Sequence[Page]) -> None:
-        """Make the pages that aren't kept yet, in the place of older ones.
-
-        What a notebook raises is raised here, once the others are made.
-        """
+        """Make the pages that aren't kept yet, in the place of older ones."""
         missing = [page for page in pages if not Path(page.kept).is_file()]
         for page in missing:
             kept = Path(page.kept)
             kept.parent.mkdir(parents=True, exist_ok=True)
             for old in kept.parent.glob(f"{page.chapter}-*.ipynb"):
                 old.unlink()
-        failed = []
-        for answer in track(_made(missing), "pages of chapters", len(missing)):
-            if "failed" in answer:
-                failed.append(answer)
-            elif not sys.stderr.isatty():
-                print(f"  {answer['chapter']}: its page is made", file=sys.stderr)
-        if failed:
-            from pgrerun.site.execution import raised
-
-            raise raised(**failed[0])
+        for chapter in track(make_pages(missing), "pages of chapters", len(missing)):
+            if not sys.stderr.isatty():
+                print(f"  {chapter}: its page is made", file=sys.stderr)
 
     def page_of(self, chapter: str, record: Path) -> nbformat.NotebookNode:
         """The chapter's notebook executed against a record: no server, nothing measured.
@@ -566,7 +556,9 @@ class Book:
         made_from |= inputs.files(record, "record")
         key = inputs.digest(json.dumps([made_from, str(record)], sort_keys=True, default=str))
         kept = self.build / "pages" / f"{chapter}-{key}.ipynb"
-        return Page(chapter, str(source.resolve()), str(record.resolve()), str(kept.resolve()), given)
+        return Page(
+            chapter, str(source.resolve()), str(record.resolve()), str(kept.resolve()), given
+        )
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [
@@ -643,8 +635,12 @@ class Book:
         return doomed
 
 
-def _made(pages: Sequence[Page]) -> Iterator[dict[str, str]]:
-    """What `pages.py` tells of each page that it has made, in a process of its own."""
+def make_pages(pages: Sequence[Page]) -> Iterator[str]:
+    """Make pages in another process (`pages.py`); their chapters, as each is made.
+
+    What a notebook raised is raised here once the others are made: its own RerunError, or
+    ChapterFailed.
+    """
     if not pages:
         return
     process = subprocess.Popen(
@@ -655,15 +651,24 @@ def _made(pages: Sequence[Page]) -> Iterator[dict[str, str]]:
         stderr=subprocess.DEVNULL,
     )
     assert process.stdin and process.stdout
+    failed = []
     try:
         with process.stdin as pipe:
             json.dump([asdict(page) for page in pages], pipe)
-        yield from map(json.loads, process.stdout)
+        for answer in map(json.loads, process.stdout):
+            if "failed" in answer:
+                failed.append(answer)
+            else:
+                yield answer["chapter"]
         if status := process.wait():
             raise BookError(f"The process that makes pages ended with status {status}.")
     finally:
         process.terminate()
         process.wait()
+    if failed:
+        from pgrerun.site.execution import raised
+
+        raise raised(**failed[0])
 
 
 def _kept_json(path: Path) -> dict[str, Any]:
