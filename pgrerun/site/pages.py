@@ -1,4 +1,4 @@
-"""Pages of records: the notebook of a chapter, executed against a record, where nothing is measured.
+"""Pages of records: a chapter's notebook executed against a record, where nothing is measured.
 
 No kernel is started for it, whose start and imports take longer than most pages: this process
 imports what all of them need, and in one forked from it IPython runs the cells of one notebook.
