@@ -24,6 +24,8 @@ from nbclient.exceptions import DeadKernelError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 from papermill.exceptions import PapermillExecutionError
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 from rich.console import Console
 from traitlets.config import Config
 
@@ -142,6 +144,11 @@ def _end(client: _Client) -> None:
 
 
 papermill_engines.register("pgrerun", _Engine)
+
+
+def parameterized(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookNode:
+    """A notebook with parameters in a cell of their own, as papermill runs it."""
+    return parameterize_notebook(load_notebook_node(str(source)), dict(parameters))
 
 
 def execute(

@@ -17,8 +17,6 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_output
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
 from traitlets import Type
 from traitlets.config import Config
 
@@ -26,7 +24,7 @@ from pgrerun import forking, notebook
 from pgrerun.errors import BookError, RerunError
 from pgrerun.lab.server import private
 from pgrerun.site.book import Page, presentable, write_notebook
-from pgrerun.site.execution import ChapterFailed
+from pgrerun.site.execution import ChapterFailed, parameterized
 
 
 def _main() -> None:
@@ -64,7 +62,7 @@ def _told(error: Exception) -> dict[str, str]:
 def _execute(page: Page, scratch: Path) -> nbformat.NotebookNode:
     """The notebook with the page's parameters, executed in its own folder by this process."""
     source = Path(page.source)
-    executed = parameterize_notebook(load_notebook_node(str(source)), page.given)
+    executed = parameterized(source, page.given)
     os.chdir(source.parent)
     shell = _Shell.instance(ipython_dir=str(scratch), config=_CONFIG)
     for cell in executed.cells:
