@@ -54,7 +54,7 @@ def test_a_notebook_finds_its_record_and_runs_in_its_own_folder(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "kind", "said"),
     [
-        ("1 / 0", ChapterFailed, r"failed in cell \[2\] with ZeroDivisionError"),
+        ("1 / 0", ChapterFailed, r"failed in cell \[3\] with ZeroDivisionError"),
         ("1 +", ChapterFailed, "SyntaxError"),
         (
             "from pgrerun.errors import RecordError\nraise RecordError('mend it')",
