@@ -8,20 +8,15 @@ import contextlib
 import importlib
 import io
 import json
-import multiprocessing
-import multiprocessing.connection
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any
 
-from pgrerun import parameters
+from pgrerun import forking, parameters
 from pgrerun.errors import RerunError
 from pgrerun.lab.server import Cluster, fetched, private
 from pgrerun.notebook import Notebook
@@ -90,22 +85,16 @@ def _failed(chapter: str, why: str) -> dict[str, Any]:
     return {"chapter": chapter, "failed": why}
 
 
-def _tell(lock: Lock, name: str, answer: Mapping[str, Any]) -> None:
-    with lock:  # a line longer than a pipe's buffer isn't written at once
-        print(json.dumps([name, answer]), flush=True)
-
-
-def _judge(lock: Lock, name: str, chapter: str, request: Mapping[str, Any]) -> None:
+def _judge(name: str, chapter: str, request: Mapping[str, Any]) -> None:
     """Tell the judgements of one chapter of a request, in a process of its own."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # instead of `_main`'s
     wanted = request["chapters"][chapter]
     given = wanted["parameters"] | {"programs": request["release"], "pairs": request["pairs"]}
     try:
         with tempfile.TemporaryDirectory(prefix="pgrerun-replay-") as records:
             for done in judged(chapter, wanted["claims"], given, Path(records)):
-                _tell(lock, name, done)
+                forking.tell([name, done])
     except Exception as error:  # of one chapter; the others go on
-        _tell(lock, name, _failed(chapter, f"{type(error).__name__}: {error}"))
+        forking.tell([name, _failed(chapter, f"{type(error).__name__}: {error}")])
     finally:
         private.close_all()  # a process that was forked ends without `atexit`
 
@@ -130,34 +119,21 @@ def _main() -> None:
     chapters = list(dict.fromkeys(name for one in requests.values() for name in one["chapters"]))
     for chapter in chapters:
         importlib.import_module(f"pgrerun.chapters.{chapter}")
-    context = multiprocessing.get_context("fork")
-    lock = context.Lock()
-    running: dict[Any, tuple[str, str, BaseProcess]] = {}  # by what tells of their end
     prepared: set[str] = set()
 
-    def end(*_: Any) -> None:
-        for _name, _chapter, process in running.values():
-            process.terminate()
-        sys.exit(128 + signal.SIGTERM)
+    def jobs() -> Iterator[tuple[str, str]]:
+        for chapter in chapters:
+            for name in (one for one in requests if chapter in requests[one]["chapters"]):
+                if name not in prepared:  # while the first of the others run
+                    prepared.add(name)
+                    _prepare(requests[name]["release"])
+                yield name, chapter
 
-    signal.signal(signal.SIGTERM, end)
-    waiting = [
-        (name, one) for one in chapters for name in requests if one in requests[name]["chapters"]
-    ]
-    while waiting or running:
-        while waiting and len(running) < asked["at_once"]:
-            name, chapter = waiting.pop(0)
-            if name not in prepared:  # while the first of the others run
-                prepared.add(name)
-                _prepare(requests[name]["release"])
-            begun = context.Process(target=_judge, args=(lock, name, chapter, requests[name]))
-            begun.start()
-            running[begun.sentinel] = (name, chapter, begun)
-        for sentinel in multiprocessing.connection.wait(list(running)):
-            name, chapter, process = running.pop(sentinel)
-            process.join()
-            if process.exitcode:
-                _tell(lock, name, _failed(chapter, f"it ended with status {process.exitcode}"))
+    for (name, chapter), status in forking.run_each(
+        jobs(), asked["at_once"], lambda job: _judge(*job, requests[job[0]])
+    ):
+        if status:
+            forking.tell([name, _failed(chapter, f"it ended with status {status}")])
 
 
 if __name__ == "__main__":

@@ -519,18 +519,6 @@ def ruling(
         # or takes as much as after the report's mend, or rules for others make a command dearer
         ("lai-010", {"rules": counted(RULES, 11_000, 11_000, 11_000, 1_000_000)}, "still there"),
         ("lai-010", {"rules": counted(RULES, 300, 300, 300, 1_011_000)}, "still there"),
-        # tests of types lead where they take as much as the second routine
-        *(
-            (
-                "lai-014",
-                {
-                    "profile": counted(PROFILE, 700, 200, 100),
-                    "kinds_of_instruction": counted(KINDS, cost, 1000 - cost),
-                },
-                said,
-            )
-            for cost, said in ((300, "holds"), (1, "not so"))
-        ),
         # what a directive gains is a build over a build
         ("lai-015", {"postgres95_profile": counted(DIRECTIVES)}, "holds"),
         ("lai-018", {"postgres95_profile": counted(DIRECTIVES)}, "no effect"),

@@ -78,6 +78,7 @@ PAGE: dict[str, set[str]] = {
 MAY_USE: dict[str, set[str]] = {
     "credentials": set(),
     "errors": set(),
+    "forking": set(),
     "progress": set(),
     "stopping": set(),
     **LAB,
@@ -120,6 +121,7 @@ MAY_USE |= {
     "site.published_runs": set(RECORD) | {"page.narrate", "site.scoreboard"},
     "site.book": MEASURING
     | {f"site.{room}" for room in ("inputs", "gates", "execution", "contents")},
+    "site.pages": MEASURING | {"notebook", "site.book", "site.execution"},
     # chapters' experiments on somebody's server, outside of any notebook
     "report_card": MEASURING | {"chapters"},
 }

@@ -18,8 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -56,12 +55,7 @@ RUN_NAME = (  # the kernel finds the name of the run record here, where the read
 
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
-_MAKE_PAGE = (  # what the process does that makes one
-    "import json, sys; from pathlib import Path; from pgrerun.site.book import Book, Page;"
-    " Book(Path(sys.argv[1])).make_page(Page(**json.loads(sys.argv[2])))"
-)
 _INJECTED = "injected-parameters"
-_RECORD = "PGRERUN_RECORD"  # as `notebook.RECORD`, whose module takes long to import
 _ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
 _FOLDED = "hide-input"
@@ -91,16 +85,16 @@ class State:
 
 @dataclass(frozen=True)
 class Page:
-    """The page of a chapter's record: where it is kept, the parameters and the run that it shows.
+    """The page of a chapter's record: its notebook and parameters, and where it is kept.
 
     Of plain values, so that another process can be told to make it.
     """
 
     chapter: str
+    source: str
     record: str
     kept: str
     given: dict[str, Any]
-    run: str
 
 
 class Book:
@@ -202,7 +196,7 @@ class Book:
                 seconds = time.monotonic() - started
                 for address in () if keep_address else addresses(state.parameters).values():
                     executed = _without_address(executed, address)
-                _write(_presentable(executed), running)
+                write_notebook(presentable(executed), running)
                 gates.check_chapter(running)
             except RerunError as error:
                 error = self._kept(running, error)
@@ -244,7 +238,7 @@ class Book:
     def retell(self, state: State) -> None:
         """Put changed prose around the outputs of the last run."""
         page = self.page_of(state.chapter, self.record(state.chapter))
-        _write(page, self.result(state.chapter))
+        write_notebook(page, self.result(state.chapter))
         self.write_stamp(state, None)
 
     def refresh(self, chapter: str) -> Path:
@@ -265,7 +259,7 @@ class Book:
                 execute(source, running, {}, title=chapter, scratch=scratch, environment=hidden)
                 # papermill adds to the notebook's metadata; the committed one keeps its own.
                 executed = nbformat.read(running, as_version=4)
-                _write(committed(executed), source)
+                write_notebook(committed(executed), source)
             except RerunError as error:
                 raise self._kept(running, error) from None
             finally:
@@ -500,7 +494,7 @@ class Book:
         results.mkdir()
         recorded = {chapter: self._recorded(chapter, run) for chapter in self.chapters() if run}
         pages = {name: self._page(name, record) for name, record in recorded.items() if record}
-        self._make_pages(pages.values())
+        self._make_pages(list(pages.values()))
         for chapter in self.chapters():
             if run:
                 self._lay_out_recorded(chapter, pages.get(chapter), results)
@@ -518,34 +512,23 @@ class Book:
 
     def _lay_out_recorded(self, chapter: str, page: Page | None, results: Path) -> None:
         if page:
-            shown = self.make_page(page)
+            shown = nbformat.read(page.kept, as_version=4)
             copy_folder(Path(page.record), results / chapter)
         else:
             shown = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
-        _write(shown, results / f"{chapter}.ipynb")
+        write_notebook(shown, results / f"{chapter}.ipynb")
 
-    def _make_pages(self, pages: Iterable[Page]) -> None:
-        """Make the pages that aren't kept yet, as many at a time as there are processors.
-
-        Each in a process of its own, as what a notebook finds in its environment is its process's.
-        One that fails is left to `make_page`, which tells why.
-        """
+    def _make_pages(self, pages: Sequence[Page]) -> None:
+        """Make the pages that aren't kept yet, in the place of older ones."""
         missing = [page for page in pages if not Path(page.kept).is_file()]
-        if len(missing) < 2:
-            return
-
-        def make(page: Page) -> str:
-            command = [sys.executable, "-c", _MAKE_PAGE, str(self.root), json.dumps(asdict(page))]
-            subprocess.run(command, cwd=self.root, capture_output=True)
-            return page.chapter
-
-        pool = ThreadPoolExecutor(os.cpu_count())
-        try:
-            for done in track(pool.map(make, missing), "pages of chapters", len(missing)):
-                if not sys.stderr.isatty():
-                    print(f"  {done}: its page is made", file=sys.stderr)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for page in missing:
+            kept = Path(page.kept)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            for old in kept.parent.glob(f"{page.chapter}-*.ipynb"):
+                old.unlink()
+        for chapter in track(make_pages(missing), "pages of chapters", len(missing)):
+            if not sys.stderr.isatty():
+                print(f"  {chapter}: its page is made", file=sys.stderr)
 
     def page_of(self, chapter: str, record: Path) -> nbformat.NotebookNode:
         """The chapter's notebook executed against a record: no server, nothing measured.
@@ -553,30 +536,9 @@ class Book:
         What a record says is data, whoever made it: it fills our notebook and nothing else. The
         page is kept until the record, the notebook or the library changes.
         """
-        return self.make_page(self._page(chapter, record))
-
-    def make_page(self, page: Page) -> nbformat.NotebookNode:
-        """The page as it is kept; it is made first where it isn't."""
-        from pgrerun.site.execution import execute
-
-        kept, chapter = Path(page.kept), page.chapter
-        if not kept.is_file():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            for old in kept.parent.glob(f"{chapter}-*.ipynb"):
-                old.unlink()
-            running = self.build / "running" / f"{chapter}-page.ipynb"
-            with PrivateDirectory(base_directory()) as scratch:
-                executed = execute(
-                    self.notebook(chapter),
-                    running,
-                    page.given,
-                    title=f"{chapter}, from {page.run}",
-                    scratch=scratch.path,
-                    environment={_RECORD: str(Path(page.record).resolve())},
-                )
-            _write(_presentable(executed), kept)
-            running.unlink(missing_ok=True)
-        return nbformat.read(kept, as_version=4)
+        page = self._page(chapter, record)
+        self._make_pages([page])
+        return nbformat.read(page.kept, as_version=4)
 
     def _page(self, chapter: str, record: Path) -> Page:
         """What makes the page of a record: it takes reading all of the record and of our code."""
@@ -594,7 +556,9 @@ class Book:
         made_from |= inputs.files(record, "record")
         key = inputs.digest(json.dumps([made_from, str(record)], sort_keys=True, default=str))
         kept = self.build / "pages" / f"{chapter}-{key}.ipynb"
-        return Page(chapter, str(record), str(kept), given, shown.name)
+        return Page(
+            chapter, str(source.resolve()), str(record.resolve()), str(kept.resolve()), given
+        )
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [
@@ -671,6 +635,42 @@ class Book:
         return doomed
 
 
+def make_pages(pages: Sequence[Page]) -> Iterator[str]:
+    """Make pages in another process (`pages.py`); their chapters, as each is made.
+
+    What a notebook raised is raised here once the others are made: its own RerunError, or
+    ChapterFailed.
+    """
+    if not pages:
+        return
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgrerun.site.pages"],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin and process.stdout
+    failed = []
+    try:
+        with process.stdin as pipe:
+            json.dump([asdict(page) for page in pages], pipe)
+        for answer in map(json.loads, process.stdout):
+            if "failed" in answer:
+                failed.append(answer)
+            else:
+                yield answer["chapter"]
+        if status := process.wait():
+            raise BookError(f"The process that makes pages ended with status {status}.")
+    finally:
+        process.terminate()
+        process.wait()
+    if failed:
+        from pgrerun.site.execution import raised
+
+        raise raised(**failed[0])
+
+
 def _kept_json(path: Path) -> dict[str, Any]:
     """What a file of JSON holds; nothing of one that isn't there, or isn't whole."""
     try:
@@ -690,7 +690,7 @@ def server_version(parameters: ChapterParameters) -> str:
     return fetched.chosen(parameters.programs).version
 
 
-def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Make papermill's copy the same from run to run."""
     for cell in notebook.cells:
         if _is_injected(cell):
@@ -796,7 +796,7 @@ def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
+def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
     text = nbformat.writes(notebook)
     beside = path.with_name(path.name + ".new")
     beside.write_text(text if text.endswith("\n") else text + "\n", "utf-8")

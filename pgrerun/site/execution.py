@@ -24,6 +24,8 @@ from nbclient.exceptions import DeadKernelError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 from papermill.exceptions import PapermillExecutionError
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 from rich.console import Console
 from traitlets.config import Config
 
@@ -144,6 +146,11 @@ def _end(client: _Client) -> None:
 papermill_engines.register("pgrerun", _Engine)
 
 
+def parameterized(source: Path, parameters: Mapping[str, Any]) -> nbformat.NotebookNode:
+    """A notebook with parameters in a cell of their own, as papermill runs it."""
+    return parameterize_notebook(load_notebook_node(str(source)), dict(parameters))
+
+
 def execute(
     source: Path,
     target: Path,
@@ -203,17 +210,30 @@ def _explained(title: str, target: Path, error: PapermillExecutionError) -> Base
     """What a cell raised, as an exception of this process."""
     if error.ename == "KeyboardInterrupt":
         return KeyboardInterrupt()
-    kind = getattr(errors, error.ename, None)
-    if isinstance(kind, type) and issubclass(kind, RerunError):
-        paragraph = RerunError(error.evalue)
-        paragraph.exit_status = kind.exit_status
-        return paragraph
+    if error.ename in _OURS:
+        return raised(error.ename, error.evalue)
     return ChapterFailed(
         f"{title} failed in cell [{error.exec_count}] with {error.ename}, which is a bug of this"
         " book and not yours. What was measured so far is kept. The notebook as far as it came:"
         f" {target}",
         traceback="\n".join(error.traceback),
     )
+
+
+def raised(failed: str, message: str, traceback: str = "") -> RerunError:
+    """An exception that another process told of, by the name of its class."""
+    if failed == ChapterFailed.__name__:
+        return ChapterFailed(message, traceback)
+    error = RerunError(message)
+    error.exit_status = _OURS.get(failed, BookError).exit_status
+    return error
+
+
+_OURS = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, RerunError)
+}
 
 
 def _last_words(log: str) -> str:
