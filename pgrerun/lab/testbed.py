@@ -263,6 +263,10 @@ class Testbed:
         """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
         return max(ENOUGH_PAIRS, 2 * int(self.parameters.pairs) // 3)
 
+    def timed_pairs(self, many: int = ENOUGH_PAIRS) -> int:
+        """So many blocks of a comparison of times; one at profile ci, where no time decides."""
+        return 1 if self.parameters.profile == "ci" else many
+
     @property
     def fewest_pairs(self) -> int:
         """Blocks where each takes a minute: a third of the pairs, but enough for a verdict."""

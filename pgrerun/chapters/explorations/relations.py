@@ -48,14 +48,9 @@ def sizes(bed: Testbed) -> list[int]:
     ]
 
 
-def pairs(bed: Testbed, many: int = 0) -> int:
-    """Blocks of a comparison of times, by default the parameter; one at ci, which judges none."""
-    return 1 if bed.parameters.profile == "ci" else many or int(bed.parameters.pairs)
-
-
 def more_pairs(bed: Testbed) -> int:
     """Blocks where a word asks for a small difference, or for none: half as many again."""
-    return pairs(bed, 3 * int(bed.parameters.pairs) // 2)
+    return bed.timed_pairs(3 * int(bed.parameters.pairs) // 2)
 
 
 def keyed(

@@ -10,7 +10,7 @@ from pgrerun.lab import statements
 from pgrerun.lab.instruments import off_cpu, pgbench
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server import Server
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, shortened
+from pgrerun.lab.testbed import Block, Row, Testbed, shortened
 
 SQL = statements.sql_folder(__file__)
 SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
@@ -29,11 +29,6 @@ def processors() -> int:
 def crowd_size() -> int:
     """Clients where many are wanted on few processors."""
     return 4 * processors()
-
-
-def pairs(bed: Testbed, many: int = ENOUGH_PAIRS) -> int:
-    """Blocks of a comparison of times: `many`, but one at profile ci, where no time decides."""
-    return 1 if bed.parameters.profile == "ci" else many
 
 
 # ---- servers

@@ -247,7 +247,7 @@ def updated_all_the_time(bed: Testbed) -> Iterator[Row]:
         _await_visit(connection, rows, before)
         return {name: sum(look[name] for look in looks) / _LOOKS for name in looks[0]}
 
-    many = 1 if bed.parameters.profile == "ci" else bed.fewer_pairs
+    many = bed.timed_pairs(bed.fewer_pairs)
     with server.reloaded(autovacuum_naptime="1s", autovacuum="on"), server.connect() as connection:
         SQL.run(connection, "scans.drop_key", relation=CHURNED, key=f"{CHURNED}_pkey")
         yield from bed.compare(measure, [{}], pairs=many, warmup=0)

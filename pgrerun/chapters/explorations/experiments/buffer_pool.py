@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 
-from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages, keyed, pairs
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages, keyed
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
@@ -120,7 +120,7 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
         measure,
         [*variants, {"pool": EQUAL, "before": AGAIN}],
         prepare=lambda block, pool, before: prepare(servers[pool], before),
-        pairs=pairs(bed),
+        pairs=bed.timed_pairs(int(bed.parameters.pairs)),
         warmup=0,  # each is vacuumed first
         tuples=bed.parameters.tuples,
     )
@@ -143,7 +143,7 @@ def reads_in_a_small_pool(bed: Testbed) -> Iterator[Row]:
         measure,
         {"before": [CLEAN, DIRTY, AGAIN]},
         prepare=lambda block, before: prepare(server, before),
-        pairs=pairs(bed, 4 * int(bed.parameters.pairs)),
+        pairs=bed.timed_pairs(4 * int(bed.parameters.pairs)),
         warmup=0,  # each is vacuumed first
         fixed=True,
         pool=BELOW,
@@ -203,7 +203,7 @@ def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
             {"pool": EQUAL, "before": f"{CHECKPOINTED}, again"},
         ],
         prepare=begin,
-        pairs=pairs(bed),
+        pairs=bed.timed_pairs(int(bed.parameters.pairs)),
         warmup=0,  # each begins with an empty pool
         tuples=tuples,
     )
@@ -252,7 +252,7 @@ def reads_on_slow_disk(bed: Testbed) -> Iterator[Row]:
         measure,
         {"pool": list(SHARES), "before": [CLEAN, DIRTY]},
         prepare=lambda block, pool, before: prepare(on_disk[pool][0], before),
-        pairs=pairs(bed, statistics.ENOUGH),
+        pairs=bed.timed_pairs(statistics.ENOUGH),
         warmup=0,
         tuples=tuples,
     )
@@ -417,7 +417,7 @@ def waiting(bed: Testbed) -> Iterator[Row]:
                     {"bgwriter": words, "event": one, "seconds": delays.get(one, 0)}
                     for one in events
                 ],
-                pairs=pairs(bed, 0 if AFTER_CHECKPOINT in events else statistics.ENOUGH),
+                pairs=bed.timed_pairs(0 if AFTER_CHECKPOINT in events else statistics.ENOUGH),
                 warmup=0,
                 fixed=AFTER_CHECKPOINT not in events,
                 tuples=bed.parameters.tuples,

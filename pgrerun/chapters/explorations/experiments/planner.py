@@ -23,7 +23,6 @@ from pgrerun.chapters.explorations.relations import (
     explained,
     milliseconds,
     name,
-    pairs,
     sizes,
     workers,
 )
@@ -173,7 +172,7 @@ def grouping_times(bed: Testbed) -> Iterator[Row]:
             seconds = shortened(bed.parameters.seconds, told=drawn)
             return _kept(connection, attribute, settings, seconds)
 
-        few = pairs(bed, statistics.ENOUGH)
+        few = bed.timed_pairs(statistics.ENOUGH)
         yield from bed.compare(measure, variants, pairs=few, warmup=0)
 
 
@@ -203,7 +202,12 @@ def twenty_times(bed: Testbed) -> Iterator[Row]:
                 taken[block.index] = take_turns()
             return {"time": taken[block.index].pop(work_mem_kb)}
 
-        yield from bed.compare(measure, {"work_mem_kb": WORK_MEM}, pairs=pairs(bed), warmup=0)
+        yield from bed.compare(
+            measure,
+            {"work_mem_kb": WORK_MEM},
+            pairs=bed.timed_pairs(int(bed.parameters.pairs)),
+            warmup=0,
+        )
 
 
 def _kept(

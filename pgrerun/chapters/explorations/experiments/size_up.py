@@ -16,7 +16,6 @@ from pgrerun.chapters.explorations.relations import (
     milliseconds,
     more_pairs,
     name,
-    pairs,
     sizes,
     workers,
 )
@@ -91,7 +90,7 @@ def point_times(bed: Testbed) -> Iterator[Row]:
     between the smallest and the largest decide no word, and are timed a fifth as long.
     """
     smallest, *_, largest = sizes(bed)
-    many = {"lookup": more_pairs(bed), "scan": pairs(bed, statistics.ENOUGH)}
+    many = {"lookup": more_pairs(bed), "scan": bed.timed_pairs(statistics.ENOUGH)}
     with connected(bed, *sizes(bed)) as connection:
         for query in many:
 
@@ -132,7 +131,9 @@ def planning(bed: Testbed) -> Iterator[Row]:
                 plan = plans.explain(connection, query, execute=True, buffers=False)
         return {"planning": plan.planning_ms or 0, "execution": plan.execution_ms or 0}
 
-    yield from bed.compare(measure, {"number": [1, 2]}, pairs=pairs(bed))
+    yield from bed.compare(
+        measure, {"number": [1, 2]}, pairs=bed.timed_pairs(int(bed.parameters.pairs))
+    )
 
 
 STATES = ("cold", "warm")
@@ -166,7 +167,7 @@ def cold(bed: Testbed) -> Iterator[Row]:
         return found
 
     tuples = {"small": smallest, "large": largest}
-    yield from bed.compare(measure, [{}], pairs=pairs(bed, RESTARTS), warmup=0, **tuples)
+    yield from bed.compare(measure, [{}], pairs=bed.timed_pairs(RESTARTS), warmup=0, **tuples)
 
 
 EMPTIED, RESTARTED, OPENED = (
@@ -210,7 +211,7 @@ def first_lookups(bed: Testbed) -> Iterator[Row]:
         return {"first": first, "later": statistics.median(later).estimate}
 
     variants = {"state": [EMPTIED, RESTARTED, OPENED]}
-    many = pairs(bed, RESTARTS)
+    many = bed.timed_pairs(RESTARTS)
     yield from bed.compare(measure, variants, pairs=many, warmup=0, prepare=prepare, fixed=True)
 
 
@@ -246,5 +247,5 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 time = milliseconds(connection, scan, {})
         return {"time": time, "waiting": 1000 * stretch.counts().reads.busy / time}
 
-    many = pairs(bed, statistics.ENOUGH)
+    many = bed.timed_pairs(statistics.ENOUGH)
     yield from bed.compare(measure, {"tuples": [small, large]}, pairs=many, warmup=0, large=large)

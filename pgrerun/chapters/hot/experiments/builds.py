@@ -206,7 +206,6 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     CannotMeasure unless both commits are registered.
     """
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
-    quick = bed.parameters.profile == "ci"  # there no time decides
     with ExitStack() as stack:
         servers = both_commits(stack, settings)
         for setups, autovacuum in ((AS_MANY_AS_BRANCHES, "on"), (TEN_CLIENTS, "off")):
@@ -221,7 +220,7 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
                 yield from bed.compare(
                     turns.measure,
                     {"server": list(servers)},
-                    pairs=1 if quick else parts * math.ceil(bed.fewest_pairs / parts),
+                    pairs=bed.timed_pairs(parts * math.ceil(bed.fewest_pairs / parts)),
                     warmup=0,
                     prepare=turns.prepare,
                     fixed=True,

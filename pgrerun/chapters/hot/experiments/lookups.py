@@ -27,7 +27,7 @@ from pgrerun.chapters.hot.variants import (
 from pgrerun.lab.instruments import callgrind, counters, pages, single_user
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import seed_random, set_session, value
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 LOOKS = (0, 60, 500)  # updates of one account, whose page is full after some sixty
@@ -134,7 +134,7 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
         yield from bed.compare(
             measure,
             {"server": list(servers)},
-            pairs=1 if bed.parameters.profile == "ci" else ENOUGH_PAIRS,
+            pairs=bed.timed_pairs(),
             warmup=0,
             prepare=prepare,
             fixed=True,

@@ -183,7 +183,7 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"autovacuum": ["on", "off"]},
-            pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+            pairs=bed.timed_pairs(bed.fewest_pairs),
             warmup=0,
             prepare=prepare,
             fixed=True,

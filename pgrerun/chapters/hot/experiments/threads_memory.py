@@ -93,7 +93,7 @@ def in_the_threads_memory(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         [*small, *({"variant": one, "pool": ALL_OF_IT} for one in (HOT, UNPRUNED))],
-        pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+        pairs=bed.timed_pairs(bed.fewest_pairs),
         warmup=0,
         prepare=prepare,
         fixed=True,
@@ -133,7 +133,7 @@ def on_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"server": [BEFORE, WITH]},
-            pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+            pairs=bed.timed_pairs(bed.fewest_pairs),
             warmup=0,
             prepare=prepare,
             fixed=True,

@@ -189,7 +189,7 @@ def profile_overlap(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         {"compared": list(COMPARED)},
-        pairs=1 if bed.parameters.profile == "ci" else bed.fewest_pairs,
+        pairs=bed.timed_pairs(bed.fewest_pairs),
         warmup=0,
         fixed=True,
     )

@@ -23,7 +23,6 @@ from pgrerun.chapters.scalability.load import (
     in_memory,
     loaded,
     ours,
-    pairs,
     processors,
 )
 from pgrerun.errors import CannotMeasure
@@ -186,7 +185,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         measure,
         [{"build": name, "idle": idle} | numbers for name in names for idle in (0, many)],
-        pairs=pairs(bed, bed.parameters.pairs),
+        pairs=bed.timed_pairs(bed.parameters.pairs),
         warmup=0,
         positive=["lookups"],
     )
@@ -257,7 +256,9 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
             {"build": name, "clients": n, "flush": flush, "flush_ms": lasting[flush]}
             for name, n, flush in cases
         ]
-        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+        yield from bed.compare(
+            measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
+        )
 
 
 # ---- over clients
@@ -303,7 +304,7 @@ def writers_of_releases(bed: Testbed) -> Iterator[Row]:
 
         factors = ("build", "flushes")
         yield from compare_loads(
-            bed, factors, loads, pairs(bed), prepare=prepare, clients=here, processors=here
+            bed, factors, loads, bed.timed_pairs(), prepare=prepare, clients=here, processors=here
         )
 
 
@@ -344,7 +345,7 @@ def by_processors_on_builds(bed: Testbed) -> Iterator[Row]:
     """
     new, many = RELEASES[1], max(ENOUGH, int(bed.parameters.pairs))
     with Cluster(programs(new), in_memory(bed)) as tested:
-        yield from on_one_and_on_all(bed, tested, pairs(bed, many), build=new)
+        yield from on_one_and_on_all(bed, tested, bed.timed_pairs(many), build=new)
 
 
 IN_TURN = 50
@@ -372,7 +373,7 @@ def in_turn(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             [{"build": name, "clients": n} for name, n in loads],
-            pairs=pairs(bed, max(ENOUGH // 2, int(bed.parameters.pairs))),
+            pairs=bed.timed_pairs(max(ENOUGH // 2, int(bed.parameters.pairs))),
             warmup=0,
             positive=["lookups"],
             fixed=True,  # a look at each gain would end before it is plain which one is greater
@@ -414,7 +415,7 @@ def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"data": list(servers), "sessions": both},
-            pairs=pairs(bed),  # of a loop in the server an interval is narrow
+            pairs=bed.timed_pairs(),  # of a loop in the server an interval is narrow
             warmup=0,
             positive=["lookups"],
             fixed=True,  # as of in_turn
@@ -459,7 +460,7 @@ def over_clients(
             case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2], told=told) for case in many
         }
         factors = ("build", "load", "clients")
-        yield from compare_loads(bed, factors, loads, pairs(bed), processors=processors())
+        yield from compare_loads(bed, factors, loads, bed.timed_pairs(), processors=processors())
 
 
 # ---- a spinlock of Itanium

@@ -22,7 +22,6 @@ from pgrerun.chapters.scalability.load import (
     messages,
     one_per_processor,
     ours,
-    pairs,
     processors,
 )
 from pgrerun.errors import CannotMeasure
@@ -45,7 +44,7 @@ def lookups(bed: Testbed) -> Iterator[Row]:
     tested, twice = loaded(bed), one_per_processor(bed)
     runs = [(number, False) for number in client_counts(bed)] + [(twice, True)]
     loads = {run: Load(bed, tested, "lookup", run[0], told=run[0] != twice) for run in runs}
-    yield from compare_loads(bed, ("clients", "again"), loads, pairs(bed), Load.observe)
+    yield from compare_loads(bed, ("clients", "again"), loads, bed.timed_pairs(), Load.observe)
 
 
 @experiment(units=TPS)
@@ -53,7 +52,7 @@ def crowd(bed: Testbed) -> Iterator[Row]:
     """Lookups by one client per processor and by the most clients."""
     tested, many = loaded(bed), [one_per_processor(bed), client_counts(bed)[-1]]
     loads = {(number,): Load(bed, tested, "lookup", number) for number in many}
-    yield from compare_loads(bed, ["clients"], loads, pairs(bed, 2 * bed.parameters.pairs))
+    yield from compare_loads(bed, ["clients"], loads, bed.timed_pairs(2 * bed.parameters.pairs))
 
 
 @experiment(units=OBSERVED, needs=["restart"])
@@ -63,7 +62,7 @@ def writers(bed: Testbed) -> Iterator[Row]:
     many = sorted({1, one_per_processor(bed), crowd_size(), client_counts(bed)[-1]})
     loads = {(number,): Load(bed, tested, "tpcb", number, told=True) for number in many}
     with sessions.configured(tested, synchronous_commit="off"):
-        yield from compare_loads(bed, ["clients"], loads, pairs(bed), Load.observe)
+        yield from compare_loads(bed, ["clients"], loads, bed.timed_pairs(), Load.observe)
 
 
 RESAMPLES = 100  # of the law's fit: its intervals are told and not judged
@@ -168,7 +167,7 @@ def by_processors(bed: Testbed) -> Iterator[Row]:
     As on the builds, all is in the pool, and no checkpoint comes.
     """
     told, tested = processors() < LARGE, bed.cluster(**in_memory(bed))
-    yield from on_one_and_on_all(bed, tested, pairs(bed), told)
+    yield from on_one_and_on_all(bed, tested, bed.timed_pairs(), told)
 
 
 def on_one_and_on_all(

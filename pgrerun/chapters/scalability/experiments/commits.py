@@ -13,7 +13,6 @@ from pgrerun.chapters.scalability.load import (
     allowed,
     loaded,
     ours,
-    pairs,
     processors,
     server,
 )
@@ -98,7 +97,9 @@ def _sweep(
             }
 
         variants = [{"clients": number, "waits": waits} for number, waits in inserts]
-        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+        yield from bed.compare(
+            measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
+        )
 
 
 # ---- simulated

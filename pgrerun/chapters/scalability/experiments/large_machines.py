@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.chapters.scalability.experiments.locks import ALONE, EMPTY, SAME
-from pgrerun.chapters.scalability.load import one_per_processor, pairs
+from pgrerun.chapters.scalability.load import one_per_processor
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import cachelines, switch_costs
 from pgrerun.lab.models import lookups as model
@@ -48,7 +48,7 @@ def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     def measure(block: Block, bytes_apart: int) -> dict[str, float]:
         return {"time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])}
 
-    many = pairs(bed, bed.parameters.pairs)
+    many = bed.timed_pairs(bed.parameters.pairs)
     yield from bed.compare(measure, {"bytes_apart": DISTANCES}, pairs=many, warmup=0)
 
 
@@ -68,7 +68,7 @@ def snapshot_scan(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
 
     seen = (("spread", "changed"), ("packed", "changed"), ("spread", "left alone"))
     variants = [{"words": words, "neighbours": neighbours} for words, neighbours in seen]
-    yield from bed.compare(measure, variants, pairs=pairs(bed, bed.parameters.pairs), warmup=0)
+    yield from bed.compare(measure, variants, pairs=bed.timed_pairs(bed.parameters.pairs), warmup=0)
 
 
 @experiment(units={"rounds": "rounds/s"})
@@ -86,7 +86,9 @@ def nothing_shared(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
         return {"rounds": cachelines.unshared_rate(usable[:processors], long)}
 
     variants = {"processors": [1, len(usable)]}
-    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["rounds"])
+    yield from bed.compare(
+        measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["rounds"]
+    )
 
 
 def _rounds(bed: Testbed, least: int, cost: Callable[[int], float]) -> int:

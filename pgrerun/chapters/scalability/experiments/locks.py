@@ -8,7 +8,6 @@ from pgrerun.chapters.scalability.load import (
     Load,
     crowd_size,
     ours,
-    pairs,
     server,
 )
 from pgrerun.lab.instruments import sessions
@@ -109,7 +108,7 @@ def overflow(bed: Testbed) -> Iterator[Row]:
             return loads[locks].throughput(block) | {"fastpath": fast}
 
     yield from bed.compare(
-        measure, {"locks": list(loads)}, pairs=pairs(bed), warmup=0, positive=["tps"]
+        measure, {"locks": list(loads)}, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
     )
 
 
@@ -151,5 +150,5 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
     def measure(block: Block, together: str) -> dict[str, float]:
         return {"time": 1e9 * lasts(together, lasting) / lasting}
 
-    many = pairs(bed, bed.parameters.pairs)
+    many = bed.timed_pairs(bed.parameters.pairs)
     yield from bed.compare(measure, {"together": [EMPTY, ALONE, SAME, OTHER]}, pairs=many, warmup=0)

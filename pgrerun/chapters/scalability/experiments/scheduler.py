@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pgrerun.chapters.scalability.experiments.builds import RELEASES, programs
 from pgrerun.chapters.scalability.experiments.large_machines import LARGE
-from pgrerun.chapters.scalability.load import SQL, TPS, in_memory, loaded, pairs, relations
+from pgrerun.chapters.scalability.load import SQL, TPS, in_memory, loaded, relations
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import Cluster
@@ -44,7 +44,7 @@ def placed_clients(bed: Testbed) -> Iterator[Row]:
         yield from bed.compare(
             measure,
             {"clients": [1, *MIDDLE, len(usable)], "placed": [KEPT, LEFT]},
-            pairs=pairs(bed),
+            pairs=bed.timed_pairs(),
             warmup=0,
             positive=["tps"],
             processors=len(usable),

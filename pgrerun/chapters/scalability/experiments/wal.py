@@ -8,7 +8,6 @@ from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
     ours,
-    pairs,
     processors,
     server,
 )
@@ -53,7 +52,7 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
     def measure(block: Block, sessions: int) -> dict[str, float]:
         return {"records": inserted(sessions, lasting)}
 
-    yield from bed.compare(measure, {"sessions": [1, several]}, pairs=pairs(bed), warmup=0)
+    yield from bed.compare(measure, {"sessions": [1, several]}, pairs=bed.timed_pairs(), warmup=0)
 
 
 # ---- the commit log

@@ -19,7 +19,7 @@ from pgrerun.chapters.scalability.experiments.builds import (
     patched,
     programs,
 )
-from pgrerun.chapters.scalability.load import SQL, TPS, UNFLUSHED, ours, pairs, processors
+from pgrerun.chapters.scalability.load import SQL, TPS, UNFLUSHED, ours, processors
 from pgrerun.lab.instruments import pgbench, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
@@ -52,7 +52,7 @@ def commits_reach_disk(bed: Testbed) -> Iterator[Row]:
                 _side_by_side(servers[build], WRITER, seconds, block.seed)
             return found
 
-        yield from bed.compare(measure, {"build": list(servers)}, pairs=pairs(bed), warmup=0)
+        yield from bed.compare(measure, {"build": list(servers)}, pairs=bed.timed_pairs(), warmup=0)
 
 
 @experiment(units={"scans": "scans/s"}, needs=["restart"])
@@ -69,7 +69,7 @@ def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
             return {"scans": _side_by_side(servers[build], beside, seconds, block.seed)}
 
         variants = {"build": list(servers), "beside": [NOBODY, WRITER]}
-        many = pairs(bed, bed.parameters.pairs)
+        many = bed.timed_pairs(bed.parameters.pairs)
         yield from bed.compare(measure, variants, pairs=many, warmup=0, positive=["scans"])
 
 
