@@ -5,6 +5,8 @@ reader's; the directive `sample-run` fills the page of a reader's run with a run
 kept as text in `data/samples`, and drawn anew with the site.
 """
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from docutils import nodes
@@ -35,13 +37,21 @@ def setup(app):
 
     app.add_role("sample-card", card)
     app.add_directive("sample-run", SampleRun)
+    app.connect("builder-inited", begin_card)
     # after `content_policy`, as the card has a policy of its own
     app.connect("build-finished", write_card, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
+def begin_card(app) -> None:
+    """Draw the card beside the pages in a process of its own, as it takes as long as they do."""
+    if app.builder.name == "html":
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        app.card = pool.submit(report_card.sample, KEPT / "report-card.jsonl", SAID)
+        pool.shutdown(wait=False)  # once that is done
+
+
 def write_card(app, exception) -> None:
     """The card beside the pages."""
     if not exception and app.builder.name == "html":
-        page = report_card.sample(KEPT / "report-card.jsonl", SAID)
-        Path(app.outdir, CARD).write_text(page, "utf-8")
+        Path(app.outdir, CARD).write_text(app.card.result(), "utf-8")

@@ -97,8 +97,10 @@ class Database:
         )
         self.connection.register("incoming", table)
         self.connection.execute(f"CREATE OR REPLACE TABLE {place}_all AS FROM incoming")
-        self.connection.register("incoming", rows.counted(table))
-        self.connection.execute(f"CREATE OR REPLACE TABLE {place} AS FROM incoming")
+        kept, source = rows.counted(table), f"{place}_all"  # handing them over takes longest
+        if len(kept) < len(table):
+            self.connection.register(source := "incoming", kept)
+        self.connection.execute(f"CREATE OR REPLACE TABLE {place} AS FROM {source}")
         self.connection.unregister("incoming")
         self._units[run, chapter, experiment] = dict(units)
 
