@@ -1,9 +1,13 @@
-"""Jobs in processes that are forked from one that has imported, or made, what all of them need."""
+"""Jobs in processes that are forked from one that has imported, or made, what all of them need.
+
+That one is a module of ours in a process of its own, which `answers` asks.
+"""
 
 import json
 import multiprocessing
 import multiprocessing.connection
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.process import BaseProcess
@@ -13,6 +17,31 @@ Job = TypeVar("Job")
 
 _FORK = multiprocessing.get_context("fork")
 _LOCK = _FORK.Lock()
+
+
+def answers(module: str, asked: Any) -> Iterator[Any]:
+    """What `python -m module` tells, line by line, when it finds this as JSON on standard input.
+
+    It ends with the iterator. ChildProcessError once it has told all, if it ends with a status
+    other than 0.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin and process.stdout
+    try:
+        with process.stdin as pipe:
+            json.dump(asked, pipe)
+        yield from map(json.loads, process.stdout)
+        if status := process.wait():
+            raise ChildProcessError(f"it ended with status {status}")
+    finally:  # also when whoever asks is stopped
+        process.terminate()
+        process.wait()
 
 
 def tell(answer: Any) -> None:

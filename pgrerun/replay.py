@@ -8,7 +8,6 @@ import contextlib
 import importlib
 import io
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -60,25 +59,11 @@ def answers(
     {...}, "claims": [...]}}}. An answer is a judgement with `verdict` and `seconds`, or, with
     `failed`, what became of the `chapter` instead. All that runs for them ends with the iterator.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pgrerun.replay"],
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin and process.stdout
+    asked = {"at_once": at_once, "requests": requests}
     try:
-        with process.stdin as pipe:
-            json.dump({"at_once": at_once, "requests": requests}, pipe)
-        for line in process.stdout:
-            name, answer = json.loads(line)
-            yield name, answer
-        if process.wait() != 0:
-            yield "all releases", _failed("", f"it ended with status {process.returncode}")
-    finally:  # also when the notebook is stopped
-        process.terminate()
-        process.wait()
+        yield from map(tuple, forking.answers("pgrerun.replay", asked))
+    except ChildProcessError as ended:
+        yield "all releases", _failed("", str(ended))
 
 
 def _failed(chapter: str, why: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
+from pgrerun import forking
 from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.lab import university_ingres
 from pgrerun.lab.server import passwords
@@ -643,28 +644,15 @@ def make_pages(pages: Sequence[Page]) -> Iterator[str]:
     """
     if not pages:
         return
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pgrerun.site.pages"],
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin and process.stdout
     failed = []
     try:
-        with process.stdin as pipe:
-            json.dump([asdict(page) for page in pages], pipe)
-        for answer in map(json.loads, process.stdout):
+        for answer in forking.answers("pgrerun.site.pages", [asdict(page) for page in pages]):
             if "failed" in answer:
                 failed.append(answer)
             else:
                 yield answer["chapter"]
-        if status := process.wait():
-            raise BookError(f"The process that makes pages ended with status {status}.")
-    finally:
-        process.terminate()
-        process.wait()
+    except ChildProcessError as ended:
+        raise BookError(f"The process that makes pages didn't come to its end: {ended}.") from None
     if failed:
         from pgrerun.site.execution import raised
 
@@ -698,8 +686,9 @@ def presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     _show_what_was_given(notebook)
     _fold(notebook)
     # Paths of this machine are nobody's business.
-    for key in ("input_path", "output_path"):
-        notebook.metadata.papermill[key] = Path(notebook.metadata.papermill[key]).name
+    told = notebook.metadata.papermill
+    for key in told.keys() & {"input_path", "output_path"}:
+        told[key] = Path(told[key]).name
     return notebook
 
 

@@ -79,7 +79,7 @@ def _execute(page: Page, scratch: Path) -> nbformat.NotebookNode:
                 f" {type(error).__name__}, which is a bug of this book and not yours.",
                 traceback="".join(traceback.format_exception(error)),
             ) from None
-    executed.metadata.papermill |= {"input_path": "", "output_path": "", "exception": None}
+    executed.metadata.papermill["exception"] = None
     return executed
 
 

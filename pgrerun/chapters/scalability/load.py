@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import off_cpu, pgbench
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
@@ -24,6 +25,13 @@ OBSERVED = TPS | {"messages": "per transaction"} | off_cpu.PER_TRANSACTION
 def processors() -> int:
     """Processors that server and clients may use together."""
     return len(os.sched_getaffinity(0))
+
+
+def several() -> int:
+    """Processors that may be used; CannotMeasure if it is only one."""
+    if (found := processors()) < 2:
+        raise CannotMeasure("2 processors", "only one processor may be used here")
+    return found
 
 
 def crowd_size() -> int:

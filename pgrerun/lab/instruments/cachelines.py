@@ -8,10 +8,11 @@ depends on the distance between their words alone.
 import multiprocessing
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.shared_memory import SharedMemory
 from multiprocessing.synchronize import Barrier, Event
+from typing import Any
 
 import numpy as np
 
@@ -34,23 +35,29 @@ def require() -> Sequence[int]:
     return usable[:2]
 
 
+def _together(work: Callable[..., None], given: Sequence[tuple[Any, ...]]) -> list[float]:
+    """What processes tell that do some work at once, each with arguments of its own.
+
+    After these come the barrier at which they wait for each other, and the queue that they tell.
+    """
+    # forked: a new interpreter for each would take longer than the measurement
+    context = multiprocessing.get_context("fork")
+    start, readings = context.Barrier(len(given)), context.SimpleQueue()
+    workers = [context.Process(target=work, args=(*one, start, readings)) for one in given]
+    for worker in workers:
+        worker.start()
+    found = [readings.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    return found
+
+
 def unshared_rate(processors: Sequence[int], rounds: int) -> float:
     """Rounds a second of processes that add to words of their own, one on each processor, in sum.
 
     They begin together, and have neither memory nor lock in common.
     """
-    context = multiprocessing.get_context("fork")
-    start, readings = context.Barrier(len(processors)), context.SimpleQueue()
-    alone = [
-        context.Process(target=_add_alone, args=(one, rounds, start, readings))
-        for one in processors
-    ]
-    for adding in alone:
-        adding.start()
-    found = [readings.get() for _ in alone]
-    for adding in alone:
-        adding.join()
-    return float(sum(found))
+    return sum(_together(_add_alone, [(one, rounds) for one in processors]))
 
 
 def _add_alone(processor: int, rounds: int, start: Barrier, readings: SimpleQueue[float]) -> None:
@@ -74,20 +81,10 @@ def false_sharing_cost(distance: int, rounds: int = 10_000) -> float:
             f" {distance}"
         )
     processors = require()
-    # forked: a new interpreter for each would take longer than the measurement
-    context = multiprocessing.get_context("fork")
     memory = SharedMemory(create=True, size=STRIDE * (WORDS + 1))
     try:
-        start, readings = context.Barrier(2), context.SimpleQueue()
-        adders = [
-            context.Process(target=_add, args=(memory, place, processor, rounds, start, readings))
-            for place, processor in zip((0, distance), processors)
-        ]
-        for adder in adders:
-            adder.start()
-        found = [readings.get() for _ in adders]
-        for adder in adders:
-            adder.join()
+        adders = zip((0, distance), processors)
+        found = _together(_add, [(memory, place, one, rounds) for place, one in adders])
         return float(np.mean(found))
     finally:
         memory.close()

@@ -592,6 +592,13 @@ def commit_log(version: int) -> str:
     return "pg_xact" if version >= 100000 else "pg_clog"
 
 
+def commit_log_buffers(version: int, pool: int) -> int:
+    """Pages of it that a release up to 16 keeps, with so many pages of shared_buffers: eight, and
+    since 9.2 by CLOGShmemBuffers.
+    """
+    return min(32, max(4, pool // 512)) if version >= 90200 else 8
+
+
 def wal_resetter(version: int) -> str:
     """The program that moves a stopped server's counters on, renamed in release 10."""
     return "pg_resetwal" if version >= 100000 else "pg_resetxlog"

@@ -24,6 +24,7 @@ from pgrerun.chapters.scalability.load import (
     loaded,
     ours,
     processors,
+    several,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
@@ -165,7 +166,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
 
     def rate(build: str, idle: int, each: int) -> float:
         """Lookups a second, on a server of their own: starts differ by more than loops do."""
-        look_up = SQL.text("builds.look_up", rows=ROWS, lookups=each)
+        look_up = SQL.text("builds.look_up", rows=ROWS, first=1, last=each)
         with ExitStack() as stack:
             server = stack.enter_context(Cluster(programs(build), settings))
             load_counted(server, ROWS)
@@ -424,18 +425,11 @@ def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
         )
 
 
-def several() -> int:
-    """Processors that may be used; CannotMeasure if it is only one."""
-    if (found := processors()) < 2:
-        raise CannotMeasure("2 processors", "only one processor may be used here")
-    return found
-
-
 def in_loops(server: Cluster, number: int, each: int) -> float:
     """Lookups a second by so many sessions that begin together, `each` by every one of them."""
     apart = IN_POOLS // number
     sent = [
-        SQL.text("builds.look_up_others", rows=IN_POOLS, first=k * apart, last=k * apart + each - 1)
+        SQL.text("builds.look_up", rows=IN_POOLS, first=k * apart, last=k * apart + each - 1)
         for k in range(number)
     ]
     return sum(each / one for one in sessions.at_once(server, sent))

@@ -23,6 +23,7 @@ from pgrerun.chapters.scalability.load import (
     one_per_processor,
     ours,
     processors,
+    several,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import off_cpu, perf, sessions
@@ -175,10 +176,8 @@ def on_one_and_on_all(
 ) -> Iterator[Row]:
     """The same on a server whose commits don't wait; `common` are factors of all rows."""
     usable = os.sched_getaffinity(0)
-    if len(usable) < 2:
-        raise CannotMeasure("2 processors", "only one processor may be used here")
+    kept = {1: {min(usable)}, several(): usable}
     loaded(bed, tested)
-    kept = {1: {min(usable)}, len(usable): usable}
     loads = {
         (load, number): Load(
             bed,

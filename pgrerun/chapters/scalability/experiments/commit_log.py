@@ -222,10 +222,10 @@ def age_rows(tested: Cluster, relation: str, pages: int, seed: int) -> None:
 
 
 def kept(tested: Cluster) -> int:
-    """Pages of the log that a release of 2011 to 2013 keeps: CLOGShmemBuffers, and eight in 9.1."""
+    """Pages of the log that a release of 2011 to 2013 keeps."""
     with tested.connect() as connection:
         pool = value(connection, int, SQL.text("commit_log.pages_of_the_pool"))
-    return min(32, max(4, pool // 512)) if tested.version >= 90200 else 8
+    return releases.commit_log_buffers(tested.version, pool)
 
 
 def age(data: np.ndarray, pages: int, random: np.random.Generator) -> None:

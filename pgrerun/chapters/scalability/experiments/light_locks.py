@@ -54,14 +54,14 @@ def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -
     By several sessions, in a pool that holds all rows and in a small one, where each page that is
     read takes the place of another; they look all rows up once before they are counted.
     """
-    look_up = SQL.text("builds.look_up", rows=rows, lookups=lookups)
+    look_up = SQL.text("builds.look_up", rows=rows, first=1, last=lookups)
     for name in complete([COUNTING]):
         server = bed.release(programs(name))
         load_counted(server, rows)
         for data, pool in POOLS.items():
             with server.restarted({"shared_buffers": pool}):
                 with server.connect() as connection:
-                    SQL.run(connection, "builds.look_up", rows=rows, lookups=rows)
+                    SQL.run(connection, "builds.look_up", rows=rows, first=1, last=rows)
                 read = _pages_read(server)
                 with _counted(server) as locks:
                     sessions.at_once(server, [look_up] * crowd_size())

@@ -13,12 +13,6 @@ EXECUTE lookup (77);
 
 -- name: look_up
 -- each in its own statement of one transaction; neighbours in time are none on the pages
-DO $$ DECLARE found int; BEGIN FOR i IN 1..:lookups LOOP
-    SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
-END LOOP; END $$;
-
--- name: look_up_others
--- the same, by a session that looks for other rows than those beside it
 DO $$ DECLARE found int; BEGIN FOR i IN :first..:last LOOP
     SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
 END LOOP; END $$;
