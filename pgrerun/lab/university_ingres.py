@@ -32,12 +32,12 @@ import os
 import struct
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pgrerun.errors import CannotMeasure, QueryError
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import Closing, PrivateDirectory, base_directory
 
 VARIABLE = "PGRERUN_INGRES"
 PAGE = 512
@@ -61,6 +61,11 @@ UNITS = {
     "temporary_writes": "writes",
 }
 """Of the numbers in `Process.row`, whose `process` is a factor."""
+_BY_KIND = [
+    f"{kind}_{what}"
+    for kind in ("relation", "catalog", "temporary")
+    for what in ("reads", "pages", "writes")
+]
 _HOUR = 3600
 CATALOGS = {"relation", "attribute", "indexes", "tree", "protect", "integrities"}
 _CODES = {"i1": "b", "i2": "h", "i4": "I"}  # and c1 to c255
@@ -93,62 +98,36 @@ class Routine:
 
 @dataclass(frozen=True)
 class Process:
-    """What one program did for one command; the fields are the protocol's."""
+    """What one program did for one command; `counts` are the protocol's single numbers."""
 
     process: str
-    instructions: int
-    reads: int
-    read_bytes: int
-    writes: int
-    write_bytes: int
-    messages_read: int
-    message_bytes_read: int
-    messages_written: int
-    message_bytes_written: int
-    terminal_writes: int
-    terminal_bytes: int
-    stdin_bytes: int = 0
-    calls: Mapping[str, int] = field(default_factory=dict)
-    routines: Mapping[str, Routine] = field(default_factory=dict)
-    pages: Mapping[str, Pages] = field(default_factory=dict)
-
-    @property
-    def system_calls(self) -> int:
-        """All system calls."""
-        return sum(self.calls.values())
+    counts: dict[str, int]
+    calls: Mapping[str, int]
+    routines: Mapping[str, Routine]
+    pages: Mapping[str, Pages]
 
     def row(self) -> dict[str, Any]:
         """What it did as a row: instructions, system calls, requests by kind of file.
 
         relation_pages are the different pages that relation_reads were for.
         """
-        kinds = {"relations": [0, 0, 0], "catalogs": [0, 0, 0], "temporaries": [0, 0, 0]}
+        found = dict.fromkeys(_BY_KIND, 0) | self.counts
+        found["system_calls"] = sum(self.calls.values())
+        found["seeks"] = self.calls.get("lseek", 0)
+        found["terminal_reads"] = self.counts.get("stdin_bytes", 0)
         for name, pages in self.pages.items():
-            kind = "catalogs" if name in CATALOGS else "relations"
-            kind = "temporaries" if name.startswith("_SYS") else kind
-            if name.isupper() and kind == "relations":
-                continue  # INGQ1000, the monitor's own file
-            for place, number in enumerate((pages.reads, pages.pages_read, pages.writes)):
-                kinds[kind][place] += number
-        return {
-            "process": self.process,
-            "instructions": self.instructions,
-            "system_calls": self.system_calls,
-            "seeks": self.calls.get("lseek", 0),
-            "reads": self.reads,
-            "writes": self.writes,
-            "messages_read": self.messages_read,
-            "messages_written": self.messages_written,
-            "terminal_reads": self.stdin_bytes,
-            "terminal_writes": self.terminal_writes,
-            "terminal_bytes": self.terminal_bytes,
-            "relation_reads": kinds["relations"][0],
-            "relation_pages": kinds["relations"][1],
-            "relation_writes": kinds["relations"][2],
-            "catalog_reads": kinds["catalogs"][0],
-            "temporary_reads": kinds["temporaries"][0],
-            "temporary_writes": kinds["temporaries"][2],
-        }
+            if name in CATALOGS:
+                kind = "catalog"
+            elif name.startswith("_SYS"):
+                kind = "temporary"
+            elif name.isupper():  # INGQ1000, the monitor's own file
+                continue
+            else:
+                kind = "relation"
+            found[f"{kind}_reads"] += pages.reads
+            found[f"{kind}_pages"] += pages.pages_read
+            found[f"{kind}_writes"] += pages.writes
+        return {"process": self.process} | {name: found[name] for name in UNITS}
 
 
 @dataclass(frozen=True)
@@ -158,28 +137,21 @@ class Command:
     requests, if asked for: process, "r" or "w", relation, page; in their order.
     """
 
-    quel: str
     errors: tuple[str, ...]
     rows: tuple[str, ...]
     processes: tuple[Process, ...]
     requests: tuple[tuple[str, str, str, int], ...] = ()
 
-    def total(self, name: str) -> int:
-        """The sum of a field over the processes."""
-        return sum(getattr(process, name) for process in self.processes)
-
     def calls(self, routine: str) -> int:
         """How often any process called a routine."""
-        found = (process.routines.get(routine) for process in self.processes)
-        return sum(one.calls for one in found if one)
+        return sum(one.routines[routine].calls for one in self.processes if routine in one.routines)
 
     def reads(self, relation: str) -> int:
         """Requests of all processes for pages of a relation."""
-        found = (process.pages.get(relation) for process in self.processes)
-        return sum(one.reads for one in found if one)
+        return sum(one.pages[relation].reads for one in self.processes if relation in one.pages)
 
 
-class UniversityIngres:
+class UniversityIngres(Closing):
     """A database of its own on University INGRES; a context manager, which removes it.
 
     folder: the build, with bin/ingres-run; without one, of the environment. separate: with the
@@ -196,15 +168,12 @@ class UniversityIngres:
                 " bin/ingres-run runs it. The published rows stand without it.",
             )
         self.separate = separate
-
-    def __enter__(self) -> Self:
         self._directory = PrivateDirectory(base_directory())
         self._folder = self._directory.path / "database"
         self._files = self._folder / "files"
         self._files.mkdir(parents=True)
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
         self._directory.close()
 
     def run(self, *commands: str, requests: bool = False) -> list[Command]:
@@ -264,16 +233,15 @@ def _command(line: dict[str, Any]) -> Command:
     processes = []
     for entry in line["processes"]:
         try:
-            entry["routines"] = {name: Routine(*told) for name, told in entry["routines"].items()}
+            routines = {name: Routine(*told) for name, told in entry["routines"].items()}
         except TypeError:
             raise CannotMeasure(
                 "the build ingres",
                 f"the build ingres doesn't tell {len(fields(Routine))} numbers of each routine, as"
                 " the protocol of today has it: make it anew by the description of that",
             ) from None
-        entry["pages"] = {name: Pages(**pages) for name, pages in entry["pages"].items()}
-        processes.append(Process(**entry))
+        pages = {name: Pages(**told) for name, told in entry["pages"].items()}
+        counts = {name: told for name, told in entry.items() if isinstance(told, int)}
+        processes.append(Process(entry["process"], counts, entry["calls"], routines, pages))
     requests = tuple(tuple(request) for request in line.get("requests", ()))
-    return Command(
-        line["quel"], tuple(line["errors"]), tuple(line["rows"]), tuple(processes), requests
-    )
+    return Command(tuple(line["errors"]), tuple(line["rows"]), tuple(processes), requests)
