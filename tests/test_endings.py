@@ -418,7 +418,7 @@ def test_what_an_experiment_needs_of_the_server_is_asked_first(chapter):
 
 def test_what_a_release_cannot_read_is_set_aside_with_the_first_that_can(chapter):
     opened = chapter(modern)
-    opened.bed.programs = replace(opened.bed.programs, version="9.3.5", major=9)
+    opened.bed.programs = replace(opened.bed.programs, version="9.3.5")
     assert opened.run("insert") is None and "PostgreSQL 9.4 or later" in opened.shown[-1]
     judged = opened.judge(CLAIMS[0])
     assert str(judged.verdict) == "not tested here" and "PostgreSQL 9.4" in judged.note

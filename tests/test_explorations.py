@@ -522,7 +522,7 @@ def test_releases_are_taken_evenly_from_the_oldest_to_the_one_under_test(bed, mo
     slow = SimpleNamespace(
         borrowed=False, programs=bed.programs, parameters=SimpleNamespace(profile="laptop")
     )
-    newest = str(bed.programs.major)
+    newest = str(bed.programs.release[0])
     assert list(by_release.compared(slow, 2)) == ["9.3", newest]
     assert list(by_release.compared(slow, 5)) == ["9.3", "11", newest]
 

@@ -68,8 +68,8 @@ def test_a_release_on_the_path_is_found_once(tmp_path, monkeypatch):
     pretend(tmp_path / "path", str(folder), ("pg_config",))
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=":")
     found = installed()
-    assert [programs.bindir for programs in found if programs.major == 99] == [folder]
-    assert found[0].major == 99, "newest first"
+    assert [programs.bindir for programs in found if programs.release == (99, 1)] == [folder]
+    assert found[0].release == (99, 1), "newest first"
 
 
 def test_clients_on_the_path_are_used_by_their_own_version(tmp_path, monkeypatch):

@@ -487,7 +487,7 @@ def test_root_writes_nothing_through_links_of_the_servers_account(base):
 
 
 def test_settings_that_the_release_does_not_know_are_said(base):
-    older = [programs for programs in installed() if programs.major == 15]
+    older = [programs for programs in installed() if programs.release[0] == 15]
     if not older:
         pytest.skip("PostgreSQL 15 isn't installed here")
     with pytest.raises(CannotMeasure, match="debug_io_direct.* from 16 on, and this is 15") as told:

@@ -7,6 +7,7 @@ give counts from 1996 to now. A backend's input is filled up to whole blocks: re
 where a command begins in the list of system calls.
 """
 
+import copy
 import getpass
 import os
 import re
@@ -290,8 +291,7 @@ class Backend(private.Closing):
     @contextmanager
     def copied(self, options: str = "") -> Iterator["Backend"]:
         """The same database in files of its own, so that each measurement begins alike."""
-        own = object.__new__(Backend)
-        own.__dict__ = dict(self.__dict__)
+        own = copy.copy(self)
         own.options = tuple(options.split()) or self.options
         own.data = self._home.folder(f"data-{uuid.uuid4().hex[:12]}")
         self._execute(["cp", "-Rp", f"{self.data}/.", str(own.data)])
@@ -346,8 +346,7 @@ class Backend(private.Closing):
             for word, value in values.items():
                 text = text.replace(word, value)
             (files / source.stem).write_text(text)
-        if self._who:
-            os.chmod(files, 0o755)
+        files.chmod(0o755)
         self._execute([program])
 
     def _backend(self, statements: Sequence[str], *under: str) -> subprocess.CompletedProcess[str]:

@@ -36,13 +36,12 @@ class Programs:
     """One build of PostgreSQL.
 
     `source` says in words where it comes from, `version` is as printed by
-    `postgres --version` ("18.6", "9.6.24", "19devel"), `major` its first number.
+    `postgres --version` ("18.6", "9.6.24", "19devel").
     """
 
     source: str
     bindir: Path
     version: str
-    major: int
 
     def path(self, name: str) -> Path:
         """The program `name`; pgbench and psql may come from the wheel. Else ServerError."""
@@ -92,7 +91,8 @@ class Programs:
     @cached_property
     def jit(self) -> bool:
         """Whether LLVM JIT compilation is built in and its provider is installed."""
-        return any((folder / "llvmjit.so").exists() for folder in self._library_folders)
+        places = ("lib", "lib/postgresql", "lib64", "lib64/pgsql", "lib/pgsql")
+        return any((self.bindir.parent / place / "llvmjit.so").exists() for place in places)
 
     @cached_property
     def contrib(self) -> frozenset[str]:
@@ -117,16 +117,9 @@ class Programs:
                 return script
         raise ServerError(f"{self.source} has no contrib/{name}.sql.")
 
-    # The folders below are those that PostgreSQL's own relocation would find (src/port/path.c,
-    # make_relative_path), so they hold for wheels, archives and Debian's layout alike.
-    @property
-    def _library_folders(self) -> list[Path]:
-        prefix = self.bindir.parent
-        return [
-            prefix / place
-            for place in ("lib", "lib/postgresql", "lib64", "lib64/pgsql", "lib/pgsql")
-        ]
-
+    # The folders here and of `jit` are those that PostgreSQL's own relocation would find
+    # (src/port/path.c, make_relative_path), so they hold for wheels, archives and Debian's layout
+    # alike.
     @property
     def _share_folders(self) -> list[Path]:
         prefix = self.bindir.parent
@@ -181,19 +174,16 @@ def installed() -> list[Programs]:
     return sorted(found, key=lambda programs: programs.release, reverse=True)
 
 
-def clients_on_path() -> list[Programs]:
+def clients_on_path() -> Iterator[Programs]:
     """The psql and pgbench on PATH, where the server's own programs may be missing."""
-    found = shutil.which("pgbench")
-    if found is None or not os.access(folder := Path(found).parent / "psql", os.X_OK):
-        return []
-    with contextlib.suppress(ServerError):
-        version = _version(Path(found))
-        major = int(re.split(r"\D", version)[0])
-        return [Programs(f"the clients in {folder.parent}", folder.parent, version, major)]
-    return []
+    program = Path(shutil.which("pgbench") or "/nonexistent/pgbench")
+    if os.access(program.with_name("psql"), os.X_OK):
+        with contextlib.suppress(ServerError):
+            folder = program.parent
+            yield Programs(f"the clients in {folder}", folder, _version(program))
 
 
-NONE = Programs("this machine", Path("/nonexistent"), "0", 0)
+NONE = Programs("this machine", Path("/nonexistent"), "0")
 """The programs of a machine that has none: a guest on somebody's server does without."""
 
 
@@ -222,11 +212,10 @@ def _programs(folder: Path, source: str) -> Programs:
             f"{source[0].upper()}{source[1:]} has no executable {', '.join(missing)}. "
             "Name a folder that holds postgres, initdb and pg_ctl."
         )
-    version = _version(folder / "postgres")
-    programs = Programs(source, folder, version, int(re.split(r"\D", version)[0]))
+    programs = Programs(source, folder, _version(folder / "postgres"))
     if programs.release < OLDEST:
         raise ServerError(
-            f"PostgreSQL {version} in {folder} is too old; the oldest that works here is"
+            f"PostgreSQL {programs.version} in {folder} is too old; the oldest that works here is"
             f" {'.'.join(map(str, OLDEST))}."
         )
     return programs

@@ -91,7 +91,7 @@ def speed_by_release(bed: Testbed) -> Iterator[Row]:
     with ExitStack() as stack:
         servers = {}
         for release, programs in compared(bed, bed.parameters.releases).items():
-            options = ("--no-data-checksums",) if programs.major >= 18 else ()
+            options = ("--no-data-checksums",) if programs.release >= (18,) else ()
             server = stack.enter_context(Cluster(programs, SETTINGS, initdb=options))
             for tuples in (SMALL, LARGE):
                 keyed(server, name(tuples), tuples)

@@ -162,7 +162,7 @@ def _with_jit(bed: Testbed) -> tuple[Server, str]:
                 "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
                 " installed beside it (on Debian: apt install postgresql)",
             )
-        server = bed.release(max(candidates, key=lambda programs: programs.major))
+        server = bed.release(max(candidates, key=lambda programs: programs.release[0]))
     load_benchmark(server)
     load(bed, server)
     return server, server.version_text
