@@ -29,7 +29,7 @@ from pgrerun.lab.server.queries import value
 
 TABLE = Path(__file__).parents[3] / "data" / "builds.csv"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
-_BITS = {1: 32, 2: 64}  # EI_CLASS, the fifth byte of an ELF file: elf(5)
+_BITS = {b"\x7fELF\1": 32, b"\x7fELF\2": 64}  # the first five bytes of an ELF file: elf(5)
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,10 @@ class Build:
     @property
     def programs(self) -> Programs:
         """Its programs. ServerError if they are gone, or another version's by now."""
+        place = self.place
         try:
-            found = from_folder(self.place, f"the build {self.name}")
+            found = from_folder(place, f"the build {self.name}")
         except ServerError as error:
-            if not Path(self.folder).is_dir():
-                raise
             raise ServerError(self._stale(str(error).rstrip("."))) from None
         if found.version != self.version:
             raise ServerError(self._stale(f"{self.folder} holds PostgreSQL {found.version}"))
@@ -110,21 +109,14 @@ class Build:
         )
 
 
-@cache
-def _rows(file: Path) -> dict[str, Wanted]:
-    if not file.exists():
-        return {}
-    with file.open(encoding="utf-8", newline="") as lines:
+def wanted() -> dict[str, Wanted]:
+    """The builds that claims ask for, by name."""
+    with TABLE.open(encoding="utf-8", newline="") as lines:
         rows = [
             Wanted(**row | {"claims": tuple(row["claims"].split())})
             for row in csv.DictReader(lines)
         ]
     return {row.name: row for row in rows}
-
-
-def wanted() -> dict[str, Wanted]:
-    """The builds that claims ask for, by name."""
-    return _rows(TABLE)
 
 
 def _registry() -> Path:
@@ -154,7 +146,7 @@ def _changed() -> Iterator[dict[str, Build]]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = registered()
         yield found
-        rows = {build.name: asdict(build) for build in found.values()}
+        rows = {name: asdict(build) for name, build in found.items()}
         for row in rows.values():
             del row["name"]
         draft = file.with_suffix(".new")
@@ -256,16 +248,14 @@ def _examined(name: str, place: Path) -> Build:
 
 def _configuration(programs: Programs) -> str:
     """What `configure` was given, as pg_config tells it."""
-    if not programs.has("pg_config"):
-        return ""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = ask(programs.bindir / "pg_config", "--configure")
-        said.check_returncode()
-        return said.stdout.strip()
+    if programs.has("pg_config"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            said = ask(programs.bindir / "pg_config", "--configure")
+            said.check_returncode()
+            return said.stdout.strip()
     return ""
 
 
 def _bits(program: Path) -> int:
     with program.open("rb") as file:
-        head = file.read(5)
-    return _BITS.get(head[4], 0) if head.startswith(b"\x7fELF") and len(head) == 5 else 0
+        return _BITS.get(file.read(5), 0)

@@ -19,7 +19,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from pgrerun.errors import CannotMeasure, FetchError, ParameterError, ServerError
@@ -66,18 +65,14 @@ class Release:
         """Whether it was fetched."""
         return self.place.is_dir()
 
-    def require(self) -> None:
-        """Raise FetchError if it isn't here."""
+    @property
+    def programs(self) -> Programs:
+        """Its programs; FetchError if it isn't here."""
         if not self.here:
             raise FetchError(
                 f"PostgreSQL {self.release} isn't here. `pgrerun releases fetch {self.release}`"
                 f" brings it ({self.size / 1e6:.0f} MB by {self.client})."
             )
-
-    @property
-    def programs(self) -> Programs:
-        """Its programs; FetchError if it isn't here."""
-        self.require()
         return from_folder(self.place, f"the release that {self.client} brings")
 
 
@@ -93,23 +88,14 @@ def this_platform() -> str:
 
 def table() -> list[Release]:
     """The releases that can be had on this platform, oldest first."""
-    return [release for release in _rows(TABLE) if release.platform == this_platform()]
+    return [release for release in _rows() if release.platform == this_platform()]
 
 
-@cache
-def _rows(file: Path) -> list[Release]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        return [_release(row) for row in csv.DictReader(lines)]
-
-
-def _release(row: dict[str, str]) -> Release:
-    words = ("release", "version", "platform", "builder", "client", "package", "package_version")
-    return Release(
-        **{name: row[name] for name in (*words, "within", "sha256")},
-        tested=row["tested"] == "yes",
-        size=int(row["size"]),
-        unpacked=int(row["unpacked"]),
-    )
+def _rows() -> Iterator[Release]:
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            tested, size, unpacked = (row.pop(name) for name in ("tested", "size", "unpacked"))
+            yield Release(**row, tested=tested == "yes", size=int(size), unpacked=int(unpacked))
 
 
 def here() -> list[Release]:
@@ -146,7 +132,7 @@ def find(names: Iterable[str]) -> list[Release]:
 
 def is_packaged(spec: str) -> bool:
     """Whether it is the name of a release that packages bring, for this platform or another."""
-    return any(release.release == spec for release in _rows(TABLE))
+    return any(release.release == spec for release in _rows())
 
 
 def is_named(spec: str) -> bool:

@@ -59,9 +59,8 @@ def bring(
     """Have the client put a package's archive below `folder`, and return where it is.
 
     The folder is the caller's to remove; the client's cache goes there as well. FetchError if the
-    client is missing, fails, or takes longer than `patience` seconds.
+    client, which is there (`require_clients`), fails or takes longer than `patience` seconds.
     """
-    require_clients([client])
     cache, brought = folder / "cache", folder / "archive"
     brought.mkdir(parents=True)
     if client == "npm":
@@ -75,17 +74,22 @@ def bring(
             f"-DoutputDirectory={brought}",
         ]
     bound, ending = as_account(None, command)
-    given: dict[str, Any] = {"text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
-    done = None
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         done = subprocess.run(
-            bound, cwd=brought, capture_output=True, timeout=patience, **given, **ending
+            bound,
+            cwd=brought,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=patience,
+            **ending,
         )
-    if done is None:
+    except subprocess.TimeoutExpired:
         raise FetchError(
             f"{command[0]} was ended, as the archive hadn't arrived after {patience:g} s. Is there"
             " a network?"
-        )
+        ) from None
     if done.returncode:
         words = _words(f"{done.stderr}\n{done.stdout}")
         raise FetchError(f"{command[0]} failed with exit status {done.returncode}: {words}")
@@ -115,11 +119,8 @@ def size_of(folder: Path) -> int:
     size = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
-                found = os.lstat(os.path.join(place, name))
-            except FileNotFoundError:
-                continue
-            size += found.st_size
+            with contextlib.suppress(FileNotFoundError):
+                size += os.lstat(os.path.join(place, name)).st_size
     return size
 
 
