@@ -183,7 +183,7 @@ def test_without_setpriv_tools_run_as_that_account_all_the_same(cluster, monkeyp
     private.setpriv.cache_clear()
     try:
         command, how = private.as_account(private.account(), ["true"])
-        assert command == ["true"] and how["user"] == private.account().uid
+        assert command == ["true"] and how["user"] == private.account().pw_uid
         assert cluster.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
     finally:
         private.setpriv.cache_clear()

@@ -354,7 +354,7 @@ def offered():
         for path in (folder / "server.key", folder / "server.crt"):
             path.chmod(0o600)
             if who:
-                os.chown(path, who.uid, who.gid)
+                os.chown(path, who.pw_uid, who.pw_gid)
         server.restart({"ssl": "on"})
         with server.listening() as face:
             yield server, f"postgresql://postgres@127.0.0.1:{face.port}/postgres", face.secret

@@ -335,7 +335,9 @@ class Backend(private.Closing):
             return
         # what its installation writes into two files of commands: who owns the catalogs
         owner, number = (
-            (self._who.name, self._who.uid) if self._who else (getpass.getuser(), os.geteuid())
+            (self._who.pw_name, self._who.pw_uid)
+            if self._who
+            else (getpass.getuser(), os.geteuid())
         )
         files = self.data / "files"
         files.mkdir()
@@ -369,7 +371,7 @@ class Backend(private.Closing):
         """In what surroundings its programs run, and as who."""
         place = {"PGDATA": str(self.data), "HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
         place |= {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
-        place |= {"USER": self._who.name} if self._who else {}
+        place |= {"USER": self._who.pw_name} if self._who else {}
         return {"env": place, "cwd": self.scratch, **private.drop(self._who)}
 
     def _program(self, name: str) -> str:

@@ -122,7 +122,7 @@ class Slowed(Closing):
         path = self._home.path / "disk"
         state = np.memmap(path, _LAYOUT, "w+", shape=(1,))
         if who := account():
-            os.chown(path, who.uid, who.gid)
+            os.chown(path, who.pw_uid, who.pw_gid)
         path.chmod(0o600)
         if library.functions().disk_size() != _LAYOUT.itemsize:
             raise CannotMeasure("C compiler", "its numbers have other sizes than ours")

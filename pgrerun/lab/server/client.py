@@ -25,7 +25,7 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab import statement_log
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
-from pgrerun.lab.server.private import Account, Closing, Placed, advice, as_account, base_directory
+from pgrerun.lab.server.private import Account, Closing, advice, as_account, base_directory
 from pgrerun.lab.server.queries import row, value
 
 APPLICATION = "pgrerun"
@@ -230,7 +230,9 @@ class Server(Closing):
         }
         return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C", "PSQLRC": os.devnull}
 
-    def _invocation(self, name: str, arguments: Sequence[object]) -> tuple[list[str], Placed]:
+    def _invocation(
+        self, name: str, arguments: Sequence[object]
+    ) -> tuple[list[str], dict[str, Any]]:
         environment = self.environment()
         if password := self._password():
             environment["PGPASSWORD"] = password

@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import psutil
 import psycopg
@@ -26,7 +26,7 @@ from pgrerun.lab.server import private, processes, releases
 from pgrerun.lab.server.binaries import Programs, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role, without_libpq
 from pgrerun.lab.server.loopback import ADDRESS, Loopback
-from pgrerun.lab.server.private import Placed, PrivateDirectory, account, advice, end_with_us
+from pgrerun.lab.server.private import PrivateDirectory, account, advice, end_with_us
 from pgrerun.lab.server.queries import value
 from pgrerun.lab.server.shared_memory import return_shared_memory
 
@@ -209,7 +209,7 @@ class Cluster(Server):
         if done.returncode:
             raise self._failed(what, done.stderr or done.stdout)
 
-    def _server_process(self, disk: OtherDisk | None = None) -> Placed:
+    def _server_process(self, disk: OtherDisk | None = None) -> dict[str, Any]:
         """Keywords for a process that acts on the data directory, on the machine's own disk or on
         another.
         """
@@ -719,10 +719,8 @@ def free_port() -> int:
     """A port of the loopback address that the kernel chose among those that nobody listens on just
     now.
     """
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        address: tuple[str, int] = probe.getsockname()
-        return address[1]
+    with socket.create_server((ADDRESS, 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _as_text(settings: Mapping[str, str | int] | None) -> dict[str, str]:

@@ -26,10 +26,9 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Self, TypedDict
+from typing import Any, Self
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.server.processes import end_processes
@@ -49,29 +48,8 @@ def base_directory() -> Path:
 # -- as whom, and until when -----------------------------------------------------------
 
 
-class AsAccount(TypedDict, total=False):
-    """Keywords for `subprocess` that say as whom and until when; none of them: as ourselves."""
-
-    user: int
-    group: int
-    extra_groups: list[str | int]
-    preexec_fn: Callable[[], None]
-
-
-class Placed(AsAccount, total=False):
-    """Keywords for `subprocess` that also say where and in which environment."""
-
-    env: dict[str, str]
-    cwd: Path
-
-
-@dataclass(frozen=True)
-class Account:
-    """The account that server and tools run as; PostgreSQL refuses to run as root."""
-
-    name: str
-    uid: int
-    gid: int
+# That server and tools run as; PostgreSQL refuses to run as root.
+Account = pwd.struct_passwd
 
 
 def account() -> Account | None:
@@ -88,7 +66,7 @@ def account() -> Account | None:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
             if entry.pw_uid != 0:
-                return Account(name, entry.pw_uid, entry.pw_gid)
+                return entry
     raise ServerError(
         "PostgreSQL doesn't run as root, and this host has neither an account `nobody` nor "
         "`daemon` to drop to. Run as an ordinary user, or add the line "
@@ -110,12 +88,12 @@ def unnamed_account() -> str | None:
     )
 
 
-def drop(who: Account | None) -> AsAccount:
+def drop(who: Account | None) -> dict[str, Any]:
     """Keywords for `subprocess` to run as `who`, extra groups included; none as ourselves."""
-    return {"user": who.uid, "group": who.gid, "extra_groups": []} if who else {}
+    return {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []} if who else {}
 
 
-def end_with_us(who: Account | None) -> AsAccount:
+def end_with_us(who: Account | None) -> dict[str, Any]:
     """Keywords for `subprocess` to run as `who`, and to get SIGQUIT when whoever starts it dies.
 
     That is bound to the starting thread: `start` has one that lasts.
@@ -134,7 +112,7 @@ def end_with_us(who: Account | None) -> AsAccount:
     return placed
 
 
-def start(command: list[str], log: int, placed: Placed) -> subprocess.Popen[bytes]:
+def start(command: list[str], log: int, placed: dict[str, Any]) -> subprocess.Popen[bytes]:
     """Start a server whose words go into `log`, out of reach of Ctrl-C.
 
     From a thread that ends with this process, and not with a notebook's cell or a thread pool.
@@ -157,7 +135,7 @@ def _starter(pid: int) -> ThreadPoolExecutor:  # a forked child has none of its 
     return ThreadPoolExecutor(1)
 
 
-def as_account(who: Account | None, command: list[str]) -> tuple[list[str], AsAccount]:
+def as_account(who: Account | None, command: list[str]) -> tuple[list[str], dict[str, Any]]:
     """A command, and keywords for `subprocess`, that runs as `who` and ends with the thread that
     starts it.
 
@@ -178,7 +156,7 @@ def setpriv(who: Account | None) -> tuple[str, ...]:
     program = shutil.which("setpriv")
     if program is None:
         return ()
-    change = (f"--reuid={who.uid}", f"--regid={who.gid}", "--clear-groups") if who else ()
+    change = (f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups") if who else ()
     prefix = (program, *change, "--pdeathsig=TERM", "--")
     works = subprocess.run([*prefix, "true"], capture_output=True, cwd="/").returncode == 0
     return prefix if works else ()
@@ -228,7 +206,7 @@ class PrivateDirectory(Closing):
         probe = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(self.path)]
         if subprocess.run(probe, cwd="/", **drop(who)).returncode:
             raise ServerError(
-                f"Run as root, the server drops to the account `{who.name}`, which can't enter "
+                f"Run as root, the server drops to the account `{who.pw_name}`, which can't enter "
                 f"{self.path.parent}. Name a directory that it can enter in PGRERUN_TMPDIR."
             )
 
@@ -237,7 +215,7 @@ class PrivateDirectory(Closing):
         folder = self.path / name
         folder.mkdir(mode=0o700)
         if self._who:
-            os.chown(folder, self._who.uid, self._who.gid)
+            os.chown(folder, self._who.pw_uid, self._who.pw_gid)
         return folder
 
     def close(self) -> None:
@@ -385,7 +363,7 @@ def create(path: Path, text: str, who: Account | None = None) -> None:
         opened.write(text)
         os.fchmod(file, 0o644)
         if who:
-            os.fchown(file, who.uid, who.gid)
+            os.fchown(file, who.pw_uid, who.pw_gid)
 
 
 @contextlib.contextmanager
@@ -433,8 +411,8 @@ def hand_over(folder: Path, who: Account) -> None:
     for entry in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):
             found = entry.lstat()
-            if found.st_uid != who.uid and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
-                os.chown(entry, who.uid, who.gid, follow_symlinks=False)
+            if found.st_uid != who.pw_uid and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
+                os.chown(entry, who.pw_uid, who.pw_gid, follow_symlinks=False)
 
 
 # -- programs in places that the account can't enter --------------------------------
@@ -457,7 +435,7 @@ def reachable(program: Path, who: Account | None) -> Path:
     copy = _copies[prefix].path / program.relative_to(prefix.parents[1])
     if failure := _failure(copy, who):
         raise ServerError(
-            f"The account `{who.name}` can run neither {program} nor its copy below"
+            f"The account `{who.pw_name}` can run neither {program} nor its copy below"
             f" {_copies[prefix].path.parent}: {failure} If that place is mounted noexec, name"
             " another directory in PGRERUN_TMPDIR; if a program is missing, install the release"
             " whole."
@@ -498,7 +476,7 @@ def _copy(prefix: Path, who: Account) -> PrivateDirectory:
             for path in (Path(folder, name) for name in folders + names if name != MARKER):
                 if not path.is_symlink():
                     path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
-    except (OSError, shutil.Error) as error:
+    except OSError as error:
         copy.close()
         if isinstance(error, shutil.Error):  # one line per file; the first says it all
             error = OSError(error.args[0][0][2])

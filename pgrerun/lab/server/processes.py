@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -55,12 +56,9 @@ def children(pid: int, settled: bool = True) -> list[int]:
         return listed_children(pid)
     # a child that ends while the kernel walks its list may hide the next one: only two equal
     # readings count
-    readings = (listed_children(pid) for _ in range(20))
-    latest = next(readings)
-    for reading in readings:
-        if reading == latest:
+    for before, latest in pairwise(listed_children(pid) for _ in range(20)):
+        if before == latest:
             break
-        latest = reading
     return latest
 
 
