@@ -11,12 +11,17 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
 def main() -> None:
-    answer = _Answers()
+    answers, sys.stdout = sys.stdout, sys.stderr  # kept from whatever else writes there
+    for answer in _answers():
+        print(answer, file=answers, flush=True)
+
+
+def _answers() -> Iterator[str]:
     try:
         from pyspark.sql import SparkSession
 
@@ -25,35 +30,26 @@ def main() -> None:
         for name, value in given["settings"].items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
-        _await_executors(session, given["executors"], given["patience"])
+        wanted, patience = given["executors"], given["patience"]
+        there = lambda: len(_executors(session)) >= wanted
+        _await(there, patience, f"no {wanted} executors came")
     except Exception as error:
-        answer.error(error)
+        yield _failed(error)
         return
-    answer.rows([[session.version]])
-    others = _Others(session, given["executors"], given["patience"])
+    yield json.dumps({"rows": [[session.version]]})
+    others = _Others(session, wanted, patience)
     for line in sys.stdin:
         try:
-            answer.rows(_carry_out(session, others, json.loads(line)))
+            answer = json.dumps({"rows": _carry_out(session, others, json.loads(line))})
         except Exception as error:
-            answer.error(error)
+            answer = _failed(error)
+        yield answer
     session.stop()
 
 
-class _Answers:
-    """Standard output, kept from whatever else writes there."""
-
-    def __init__(self) -> None:
-        self._out, sys.stdout = sys.stdout, sys.stderr
-
-    def rows(self, rows: list[list[Any]]) -> None:
-        self._send({"rows": rows})
-
-    def error(self, error: Exception) -> None:
-        words = str(error).strip() or type(error).__name__
-        self._send({"error": words.splitlines()[0][:500]})
-
-    def _send(self, what: dict[str, Any]) -> None:
-        print(json.dumps(what), file=self._out, flush=True)
+def _failed(error: Exception) -> str:
+    words = str(error).strip() or type(error).__name__
+    return json.dumps({"error": words.splitlines()[0][:500]})
 
 
 class _Others:
@@ -98,10 +94,6 @@ class _Others:
             self._patience,
             f"{wanted} executors could not be kept from work",
         )
-
-
-def _await_executors(session: Any, wanted: int, patience: float) -> None:
-    _await(lambda: len(_executors(session)) >= wanted, patience, f"no {wanted} executors came")
 
 
 def _await(there: Callable[[], bool], patience: float, failed: str) -> None:

@@ -71,30 +71,21 @@ def require_pyspark() -> str:
 
 def require_java() -> str:
     """The version of the Java that Spark would take; CannotMeasure if it is none or too old."""
-    version, number = _java()
-    if number < JAVA:
-        found = f"the one here is {version}" if version else "there is none here"
-        raise CannotMeasure(
-            "Java",
-            f"Spark needs Java {JAVA} or later, and {found}; on Debian and Ubuntu `apt install"
-            " default-jre-headless` brings it, and elsewhere JAVA_HOME names it",
-        )
-    return version
-
-
-def _java() -> tuple[str, int]:
-    """The version of the Java that Spark would take, in words and as a number; "" and 0 for none.
-
-    Before Java 9 the number was behind a one and a dot.
-    """
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    try:
+    found = None
+    with contextlib.suppress(OSError):
         told = subprocess.run([program or "", "-version"], capture_output=True, text=True).stderr
-    except OSError:
-        return "", 0
-    found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', told)
-    return (found.group(1), int(found.group(2))) if found else ("", 0)
+        # before Java 9 the number was behind a one and a dot
+        found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', told)
+    if found is None or int(found[2]) < JAVA:
+        here = f"the one here is {found[1]}" if found else "there is none here"
+        raise CannotMeasure(
+            "Java",
+            f"Spark needs Java {JAVA} or later, and {here}; on Debian and Ubuntu `apt install"
+            " default-jre-headless` brings it, and elsewhere JAVA_HOME names it",
+        )
+    return found[1]
 
 
 class Spark(Closing):
@@ -117,12 +108,12 @@ class Spark(Closing):
         self._working = 0
         self._home = PrivateDirectory(base_directory())
         self._log = self._home.path / "driver.log"
-        self.storage = _folder(storage) if storage else f"file://{self._home.path}/storage"
+        own = f"{storage.rstrip('/')}/pgrerun-{secrets.token_hex(4)}"
+        self.storage = own if storage else f"file://{self._home.path}/storage"
         self._borrowed = bool(storage)
         self._process = self._start()
         settings = self._settings(master)
-        given = {"settings": settings, "executors": executors, "patience": _PATIENCE}
-        self._write(given)
+        self._write({"settings": settings, "executors": executors, "patience": _PATIENCE})
         self._version = ""
 
     @property
@@ -281,10 +272,6 @@ class Spark(Closing):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process.stdout.close()
-
-
-def _folder(storage: str) -> str:
-    return f"{storage.rstrip('/')}/pgrerun-{secrets.token_hex(4)}"
 
 
 def _require_reachable(master: str) -> None:
