@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -209,8 +209,9 @@ class Borrowed(Server):
         self._given_options = self._where.pop("options", "")
         self.version, self.version_text = reached.seen.version, reached.version
         self._address = reached.address
-        borrowed = f"the borrowed PostgreSQL {self.version_text}"
-        self.name = self._address if keeps_address() else borrowed
+        self.name = (
+            self._address if keeps_address() else f"the borrowed PostgreSQL {self.version_text}"
+        )
         self.changed = dict(self.seen.changed)
         for obstacle in self.seen.obstacles:
             raise ServerError(f"No experiment runs on {self.address}. {obstacle}")
@@ -283,11 +284,11 @@ class Borrowed(Server):
                 timer.cancel()
         if late.is_set():
             awaited = self.seen.commits_wait_for
-            why = f": they wait for a standby ({awaited}), and none answers" if awaited else ""
             raise ServerError(
-                f"Commits on {self.address} take more than {PATIENCE} s{why}. Try again when it"
-                " does, or have synchronous_standby_names mended; with"
-                " `options=-csynchronous_commit=local` in the URL our commits wait for no standby."
+                f"Commits on {self.address} take more than {PATIENCE} s: they wait for a standby"
+                f" ({awaited}), and none answers. Try again when it does, or have"
+                " synchronous_standby_names mended; with `options=-csynchronous_commit=local` in"
+                " the URL our commits wait for no standby."
                 if awaited
                 else f"Commits on {self.address} take more than {PATIENCE} s. Try again later."
             )
@@ -567,7 +568,9 @@ class Borrowed(Server):
         """The first programs whose psql gets the sessions that we get; else why there are none."""
         self.connect().close()  # or it's no fault of programs
         said = "There is none here; `pip install -r requirements.txt` brings it"
-        for programs in self._candidates():
+        for programs in {one.bindir: one for one in (self.programs, *every())}.values():
+            if not (programs.has("psql") and programs.has("pgbench")):
+                continue
             self.programs = programs
             try:
                 done = super().tool("psql", "-XAtc", self._question(), timeout=4 * PATIENCE)
@@ -585,13 +588,6 @@ class Borrowed(Server):
             else ""
         )
         return f"pgbench can't be used on {self.name}.{encrypted} {said}"
-
-    def _candidates(self) -> Iterator[Programs]:
-        seen = set()
-        for programs in (self.programs, *every()):
-            if programs.bindir not in seen and programs.has("psql") and programs.has("pgbench"):
-                seen.add(programs.bindir)
-                yield programs
 
     # -- capabilities --
 
@@ -736,8 +732,7 @@ def _reach(spec: str) -> _Reached:
             first = psycopg.connect(whole, autocommit=True)
         with first as connection:
             version = connection.info.parameter_status("server_version") or ""
-            oldest = OLDEST[0] * 10000 + OLDEST[1] * 100
-            if connection.info.server_version < oldest:
+            if connection.info.server_version < releases.number(OLDEST):
                 raise ServerError(
                     f"PostgreSQL {version} at {_people(given)} is too old: the experiments need"
                     f" {OLDEST[0]}.{OLDEST[1]} or later."

@@ -54,12 +54,8 @@ def _libpq_undisturbed() -> Iterator[None]:
     Naming every keyword wouldn't do: PGSERVICE can't be overridden, only be absent.
     """
     with _environment_lock:
-        hidden = {
-            name: os.environ[name]
-            for name in os.environ.keys() - without_libpq(dict(os.environ)).keys()
-        }
-        for name in hidden:
-            del os.environ[name]
+        theirs = os.environ.keys() - without_libpq(dict(os.environ)).keys()
+        hidden = {name: os.environ.pop(name) for name in theirs}
         try:
             yield
         finally:

@@ -365,9 +365,8 @@ class Cluster(Server):
         if self._was_ready and not self._stopped_by_us:
             self.ensure_alive()
         self._stopped_by_us = True
-        if not self._running():
-            return
-        self._end(STOP_SIGNALS[mode], patience=PATIENCE)
+        if self._running():
+            self._end(STOP_SIGNALS[mode], patience=PATIENCE)
 
     def _end(self, signal_number: int, patience: float) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -467,15 +466,13 @@ class Cluster(Server):
     def crash(self) -> None:
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
         self._require_here()
-        # The postmaster first, or it would log and mourn its children.
-        doomed = []
-        for pid in self.pids():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                doomed.append(psutil.Process(pid))
         self._stopped_by_us = True
-        for process in doomed:
+        doomed = []
+        for pid in self.pids():  # the postmaster first, or it would log and mourn its children
             with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
                 process.kill()
+                doomed.append(process)
         self._process().wait()
         processes.await_end(doomed, patience=10)
         processes.end_processes(self._home.path)  # one forked in between
@@ -626,10 +623,7 @@ class Cluster(Server):
 
     def log(self) -> str:
         """What the server has logged so far, over all its starts."""
-        try:
-            return (self._home.path / "log").read_text(errors="replace")
-        except (OSError, AttributeError):
-            return ""
+        return (self._home.path / "log").read_text(errors="replace")
 
     def _log_tail(self) -> str:
         return "\n".join(self.log().splitlines()[-12:])

@@ -472,10 +472,9 @@ def _copy(prefix: Path, who: Account) -> PrivateDirectory:
         for part in filter(Path.is_dir, parts):
             target = copy.path / part.relative_to(package.parent)
             shutil.copytree(part, target, symlinks=True, ignore=needless)
-        for folder, folders, names in os.walk(copy.path):
-            for path in (Path(folder, name) for name in folders + names if name != MARKER):
-                if not path.is_symlink():
-                    path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+        for path in copy.path.rglob("*"):
+            if path.name != MARKER and not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
         copy.close()
         if isinstance(error, shutil.Error):  # one line per file; the first says it all
