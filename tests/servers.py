@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.server import Cluster, Programs, Server, builds, from_folder
@@ -38,7 +37,7 @@ def builds_here() -> dict[str, Programs]:
 
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
-    host = conninfo_to_dict(server.conninfo())["host"]
+    host = server.connection_parameters()["host"]
     return f"postgresql://{user}@/{database}?host={quote(host, safe='')}"
 
 

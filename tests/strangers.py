@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 from servers import until
 
 from pgrerun.lab.server import Cluster, private
@@ -34,7 +33,7 @@ def pooled(server: Cluster, mode: str, user: str = "postgres") -> Iterator[str]:
         pytest.skip("pgbouncer is not installed")
     with private.PrivateDirectory(private.base_directory(), private.account()) as home:
         folder = home.folder("pooler")
-        host = conninfo_to_dict(server.conninfo())["host"]
+        host = server.connection_parameters()["host"]
         (folder / "users").write_text(f'"{user}" ""\n')
         (folder / "pooler.ini").write_text(
             f"[databases]\n* = host={host}\n[pgbouncer]\nunix_socket_dir = {folder}\n"
@@ -61,8 +60,8 @@ def _answers(url: str) -> bool:
 
 
 def socket_of(server: Cluster) -> str:
-    where = conninfo_to_dict(server.conninfo())
-    return f"{where['host']}/.s.PGSQL.{where.get('port', 5432)}"
+    where = server.connection_parameters()
+    return f"{where['host']}/.s.PGSQL.{where['port']}"
 
 
 class Relay:

@@ -30,8 +30,7 @@ def test_relations_are_those_of_pgbench(cluster, connection):
     Pgbench(branches=2).load(connection)
     connection.execute("CREATE SCHEMA theirs")
     try:
-        theirs = f"{cluster.conninfo()} options=-csearch_path=theirs"
-        cluster.tool("pgbench", "-i", "-q", "-s", 2, theirs)
+        cluster.tool("pgbench", "-i", "-q", "-s", 2, "options=-csearch_path=theirs")
         assert _attributes(connection, "bank") == _attributes(connection, "theirs")
         for name in ("pgbench_branches", "pgbench_tellers", "pgbench_accounts"):
             differing = f"SELECT * FROM bank.{name} EXCEPT SELECT * FROM theirs.{name}"

@@ -371,7 +371,7 @@ def test_the_server_dies_meanwhile(tmp_path, only, base):
 
         only(finished, killing, finished)
         kept = tmp_path / "card.jsonl"
-        socket = psycopg.conninfo.conninfo_to_dict(server.conninfo())["host"]
+        socket = server.connection_parameters()["host"]
         with pytest.raises(RerunError, match="couldn't be dropped"):
             report_card.write(url_of(server), "public", PLENTY, tmp_path / "card.html", kept)
     assert "Nothing answers there" in kept.read_text() and socket not in kept.read_text()

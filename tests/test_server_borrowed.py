@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 from servers import SMALL, admit, running, tell, until, url_of
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
@@ -174,7 +173,7 @@ def test_the_lost_session_doesnt_keep_the_schema_alive(url, admin):
 
 def libpq_way(way, owner, tmp_path, monkeypatch):
     """A URL for `guest`, the password given by one of libpq's own ways."""
-    host = conninfo_to_dict(owner.conninfo())["host"]
+    host = owner.connection_parameters()["host"]
     lines = ["[theirs]", f"host={host}", "user=guest", "dbname=guests", f"password={SECRET}"]
     held = {"PGPASSFILE": f"*:*:guests:guest:{SECRET}\n", "PGSERVICEFILE": "\n".join(lines)}
     value = SECRET
@@ -197,7 +196,8 @@ def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path
         assert guest.fetch("SELECT current_user, current_database()") == ("guest", "guests")
         with pytest.raises(ServerError) as caught:
             guest.tool("psql", "-c", f"SELECT nonsense -- {SECRET}")
-        said = [guest.name, repr(guest), str(guest), guest.conninfo(), repr(guest.environment())]
+        shown = (guest, guest.connection_parameters(), guest.environment())
+        said = [guest.name, *map(repr, shown)]
         assert not [text for text in (*said, str(caught.value)) if SECRET in text]
         assert "guests" in guest.address and "guest" not in guest.name
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 from servers import as_root, left, mapped, running, shared_memory, until
 
 from pgrerun.errors import CannotMeasure, ServerError
@@ -48,7 +47,7 @@ def test_nobody_else_can_reach_it(cluster):
     account = postmaster.uids().real
     assert not postmaster.net_connections(kind="inet") and show(cluster, "listen_addresses") == ""
     assert account != 0
-    socket = Path(conninfo_to_dict(cluster.conninfo())["host"])
+    socket = Path(cluster.connection_parameters()["host"])
     for place in (socket, cluster.data_directory, cluster.scratch):
         assert (place.stat().st_mode & 0o077, place.stat().st_uid) == (0, account)
     assert (cluster.data_directory.parent / "log").stat().st_mode & 0o777 == 0o600
@@ -114,7 +113,7 @@ def test_a_path_unfit_for_a_socket_gets_a_short_one_elsewhere(monkeypatch, base,
     long.mkdir()
     monkeypatch.setenv("PGRERUN_TMPDIR", str(long))
     with Cluster() as server:
-        socket = Path(conninfo_to_dict(server.conninfo())["host"])
+        socket = Path(server.connection_parameters()["host"])
         assert len(os.fsencode(socket / ".s.PGSQL.5432")) <= SOCKET_PATH_MAX
         assert server.data_directory.is_relative_to(long) and not socket.is_relative_to(long)
         assert show(server, "port") == "5432"

@@ -164,10 +164,6 @@ class Server(Closing):
         """
         return None
 
-    def conninfo(self) -> str:
-        """A libpq connection string, never with a password in it."""
-        return make_conninfo(**self.connection_parameters())
-
     def connect(self, autocommit: bool = True, **instead: str) -> psycopg.Connection:
         """A new connection whose search_path is `schema`. ServerError if there is none.
 
