@@ -296,9 +296,7 @@ class Borrowed(Server):
     def _our_mark(self) -> str | None:
         """The mark of a schema of ours; None without any; ServerError for somebody's."""
         query = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE'),
-                          nspowner::regrole::text FROM pg_namespace WHERE nspname = %s"""
-        if not releases.has(self.version, "regrole"):
-            query = query.replace("nspowner::regrole::text", "pg_get_userbyid(nspowner)")
+                          pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = %s"""
         found: tuple[str | None, bool, str] | None
         found = self._keeper.execute(query, (SCHEMA,)).fetchone()
         if found is None:

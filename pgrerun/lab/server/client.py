@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 import weakref
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,9 +118,9 @@ class Server(Closing):
 
     # -- connections --
 
+    @abstractmethod
     def connection_parameters(self) -> dict[str, str]:
         """libpq keywords that reach the database, complete, without a password."""
-        raise NotImplementedError
 
     def _password(self) -> str | None:
         return None
@@ -333,9 +334,9 @@ class Server(Closing):
         if reason := self.missing(capability):
             raise CannotMeasure(capability, reason)
 
+    @abstractmethod
     def missing(self, capability: str) -> str | None:
         """Why the capability isn't there; None if it is. ValueError for an unknown one."""
-        raise NotImplementedError
 
     def extension(self, name: str) -> str:
         """Make the contrib extension `name` available, or raise CannotMeasure.

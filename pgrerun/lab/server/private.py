@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -165,12 +166,12 @@ def setpriv(who: Account | None) -> tuple[str, ...]:
 # -- directories ---------------------------------------------------------------------
 
 
-class Closing:
+class Closing(ABC):
     """A context manager that closes itself."""
 
+    @abstractmethod
     def close(self) -> None:
         """Leave nothing of ours behind. Safe to repeat."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
