@@ -249,12 +249,11 @@ class Backend(private.Closing):
         """
         seen = self.scratch / f"seen-{uuid.uuid4().hex[:12]}"
         lines = [*statements, f"copy {relation} to '{seen}'"]
-        nothing = subprocess.DEVNULL
         with subprocess.Popen(
             self._words(),
             stdin=subprocess.PIPE,
-            stdout=nothing,
-            stderr=nothing,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             **self._surroundings(),
         ) as backend:
             assert backend.stdin
@@ -341,8 +340,12 @@ class Backend(private.Closing):
         )
         files = self.data / "files"
         files.mkdir()
-        values = {"postgres PGUID": f"{owner} {number}", "PGUID": str(number)}
-        values |= {"OIDNAMELEN": "36", "NAMEDATALEN": "32"}
+        values = {
+            "postgres PGUID": f"{owner} {number}",
+            "PGUID": str(number),
+            "OIDNAMELEN": "36",
+            "NAMEDATALEN": "32",
+        }
         for source in (self.folder / "data" / "files").glob("*.bki.source"):
             text = source.read_text()
             for word, value in values.items():
@@ -368,9 +371,13 @@ class Backend(private.Closing):
         return [program, *self.release.mode, *quiet, *self.options, *data, _DATABASE]
 
     def _surroundings(self) -> dict[str, Any]:
-        """In what surroundings its programs run, and as who."""
-        place = {"PGDATA": str(self.data), "HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
-        place |= {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C"}
+        place = {
+            "PGDATA": str(self.data),
+            "HOME": str(self.scratch),
+            "TMPDIR": str(self.scratch),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "LC_ALL": "C",
+        }
         place |= {"USER": self._who.pw_name} if self._who else {}
         return {"env": place, "cwd": self.scratch, **private.drop(self._who)}
 

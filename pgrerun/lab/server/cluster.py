@@ -287,9 +287,8 @@ class Cluster(Server):
         return self._postmaster is not None and self._postmaster.poll() is None
 
     def _process(self) -> subprocess.Popen[bytes]:
-        """The postmaster, running or ended. ServerError if there never was one."""
-        if self._postmaster is None:
-            raise ServerError(f"{self.name} was never started.")
+        """The postmaster, running or ended."""
+        assert self._postmaster is not None  # a cluster is started when it is made
         return self._postmaster
 
     def _require_here(self) -> None:
@@ -344,7 +343,7 @@ class Cluster(Server):
         return self._home.path / "postgresql.conf"
 
     def _await_ready(self) -> None:
-        """Wait until a session can be opened; also notes the version and the JIT."""
+        """Wait until a session can be opened; also notes the version."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if self._process().poll() is not None:
@@ -369,8 +368,7 @@ class Cluster(Server):
             self._end(STOP_SIGNALS[mode], patience=PATIENCE)
 
     def _end(self, signal_number: int, patience: float) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process().send_signal(signal_number)
+        self._process().send_signal(signal_number)
         try:
             self._process().wait(patience)
         except subprocess.TimeoutExpired:

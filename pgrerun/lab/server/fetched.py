@@ -207,23 +207,20 @@ def _translated(release: Release) -> Iterator[None]:
     except (FetchError, ServerError) as error:
         said = str(error)
         full = any(sign in said for sign in ("ENOSPC", "No space left", "disk is full"))
-        reason = _no_room() if full else said
     except OSError as error:
+        said = f"{error.filename or folder()}: {error.strerror}."
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        reason = _no_room() if full else f"{error.filename or folder()}: {error.strerror}."
     else:
         return
+    if full:
+        place = next(place for place in (folder(), *folder().parents) if place.exists())
+        said = (
+            f"The disk is full: {shutil.disk_usage(place).free / 1e6:,.0f} MB are free in {place}."
+            " Make room, or name another folder in the environment variable XDG_CACHE_HOME."
+        )
     raise FetchError(
-        f"PostgreSQL {release.version} can't be had by {release.client}: {reason} Nothing of it was"
+        f"PostgreSQL {release.version} can't be had by {release.client}: {said} Nothing of it was"
         " installed."
-    )
-
-
-def _no_room() -> str:
-    place = next(place for place in (folder(), *folder().parents) if place.exists())
-    return (
-        f"The disk is full: {shutil.disk_usage(place).free / 1e6:,.0f} MB are free in {place}. Make"
-        " room, or name another folder in the environment variable XDG_CACHE_HOME."
     )
 
 
