@@ -38,14 +38,12 @@ _UNHURRIED = """
 class Look:
     """What was seen. `settings` are the names of those that the server knows, `changed` those with
     no text for a value that the role or the database has of its own; `encryption` is how
-    the session was encrypted, "" if in clear; `user` and `database` are quoted as SQL needs it;
-    `round_trip` is what the shortest statement takes, in seconds.
+    the session was encrypted, "" if in clear; `round_trip` is what the shortest statement takes, in
+    seconds.
     """
 
     version: int
     encryption: str = ""
-    user: str = ""
-    database: str = ""
     settings: frozenset[str] = frozenset()
     changed: dict[str, str] = field(default_factory=dict)
     commits_wait_for: str = ""
@@ -100,11 +98,6 @@ def _pooled(connection: psycopg.Connection, seconds: float) -> str | None:
 
 def _read(connection: psycopg.Connection, seen: Look) -> None:
     read_any_bytes(connection)
-    seen.user, seen.database = row(
-        connection,
-        "SELECT pg_catalog.quote_ident(current_user),"
-        " pg_catalog.quote_ident(pg_catalog.current_database())",
-    )
     query = (
         "SELECT name, vartype, source, setting || coalesce(unit, '') FROM pg_catalog.pg_settings"
     )
@@ -167,9 +160,14 @@ def _no_writes(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
 
 
 def _may_create(connection: psycopg.Connection, seen: Look) -> Iterator[str]:
-    query = "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
-    if not row(connection, query)[0]:
-        user, database = printable(seen.user), printable(seen.database)
+    may, *quoted = row(
+        connection,
+        "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),"
+        " pg_catalog.quote_ident(current_user),"
+        " pg_catalog.quote_ident(pg_catalog.current_database())",
+    )
+    user, database = map(printable, quoted)
+    if not may:
         yield (
             f"The user `{user}` may not create a schema in the database `{database}`. Its owner can"
             f" allow it: GRANT CREATE ON DATABASE {database} TO {user};"

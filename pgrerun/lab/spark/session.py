@@ -238,11 +238,9 @@ class Spark(Closing):
 
     def _write(self, what: dict[str, Any]) -> None:
         assert self._process.stdin
-        try:
+        with contextlib.suppress(BrokenPipeError):  # whoever reads next says what happened
             self._process.stdin.write(json.dumps(what) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # whoever reads next says what happened
 
     def _read(self, failed: str) -> list[list[Any]]:
         assert self._process.stdout
