@@ -1,7 +1,7 @@
 """What makes reads, writes and flushes take the time of another disk.
 
-    model     what a disk takes for a request, constant or drawn
-    slowed    a disk that clusters are started on, and that can be slowed while they run
+    slowed    what a disk takes for a request, constant or drawn; a disk that clusters are started
+              on, and that can be slowed while they run
     library   disk.c, compiled
 
 Most documents speak of machines that waited for a disk. Here the kernel answers nearly every
@@ -11,7 +11,6 @@ pool, the disk may have as much. What is measured on such a disk is measured, bu
 doesn't exist: it has a mark and a word of its own wherever it is shown.
 """
 
-from pgrerun.lab.disk.model import Disk
-from pgrerun.lab.disk.slowed import Counts, Requests, Slowed, told
+from pgrerun.lab.disk.slowed import Counts, Disk, Slowed, told
 
-__all__ = ["Counts", "Disk", "Requests", "Slowed", "told"]
+__all__ = ["Counts", "Disk", "Slowed", "told"]

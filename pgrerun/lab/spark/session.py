@@ -34,6 +34,17 @@ EXECUTOR, DRIVER = 768, 512  # MB of heap of each executor, and of the driver
 _RESIDENT = 2  # what a JVM takes of memory over its heap, at most
 _PATIENCE = 120.0  # seconds until all executors must have come
 _LOOPBACK = "127.0.0.1"
+_INTO = re.compile(r"^CREATE TABLE (\S+) AS ")
+_NAME = re.compile(r'"(\w+)"')
+
+
+def spark_sql(sql: str) -> str:
+    """A statement of `quel.Translator` or of `relations.checksum_sql` for Spark.
+
+    A stored result is Parquet, as the relations are; names that SQL reserves stand in backticks.
+    Everything else in the retrievals is the same in both.
+    """
+    return _NAME.sub(r"`\1`", _INTO.sub(r"CREATE TABLE \1 USING parquet AS ", sql))
 
 
 def require(executors: int) -> str:
