@@ -169,7 +169,6 @@ class Borrowed(Server):
         self._settings = {name: str(value) for name, value in (settings or {}).items()}
         self._abstains = frozenset(abstains)
         self.programs = programs or next(every(), NONE)
-        self._tools: Programs | str | None = None  # or why there are none; None until looked for
         self._lock_holder: psycopg.Connection | None = None
         self._mark: str | None = None
         self._made = False  # whether our schema is there; from then on sessions must be in it
@@ -198,8 +197,7 @@ class Borrowed(Server):
     @property
     def _keeper(self) -> psycopg.Connection:
         """The session that holds our lock, and our schema with it."""
-        if self._lock_holder is None:
-            raise ServerError(f"{self.address} was never reached.")
+        assert self._lock_holder is not None  # `_enter` has opened it
         return self._lock_holder
 
     def _enter(self, spec: str) -> None:
@@ -557,13 +555,11 @@ class Borrowed(Server):
         self.require("pgbench")
         return super().tool(name, *args, check=check, timeout=timeout, input=input)
 
+    @cached_property
     def _no_tools(self) -> str | None:
-        if self._tools is None:
-            self._tools = self._find_tools()
-        return self._tools if isinstance(self._tools, str) else None
-
-    def _find_tools(self) -> Programs | str:
-        """The first programs whose psql gets the sessions that we get; else why there are none."""
+        """Why no programs' psql gets the sessions that we get; None, and `programs` are the first
+        whose does.
+        """
         self.connect().close()  # or it's no fault of programs
         said = "There is none here; `pip install -r requirements.txt` brings it"
         for programs in {one.bindir: one for one in (self.programs, *every())}.values():
@@ -576,7 +572,7 @@ class Borrowed(Server):
                 said = f"The last one tried: {error}"
                 continue
             if tuple(done.stdout.rstrip("\n").split("|")[1:]) == self._expected:
-                return programs
+                return None
             said = "The last one tried: its sessions there don't get our settings"
         encrypted = (
             f" The connection is encrypted by {self.seen.encryption}, and the tools' is to be, too;"
@@ -639,7 +635,7 @@ class Borrowed(Server):
             "files": self._no_files,
             "processes": self._no_processes,
             "jit": self._no_jit,
-            "pgbench": self._no_tools,
+            "pgbench": lambda: self._no_tools,
         }
         if capability not in checks:
             raise ValueError(f"unknown capability {capability!r}")
