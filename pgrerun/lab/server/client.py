@@ -100,14 +100,6 @@ class Server(Closing):
         self._creator = os.getpid()  # a forked child must not close its parent's server
         self._connections: weakref.WeakSet[psycopg.Connection] = weakref.WeakSet()
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            self.close()
-        except ServerError as failure:
-            if error is None:
-                raise
-            error.add_note(str(failure))  # what went wrong first is what to read first
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}>"
 

@@ -177,7 +177,12 @@ class Closing(ABC):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.close()
+        try:
+            self.close()
+        except ServerError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))  # what went wrong first is what to read first
 
 
 class PrivateDirectory(Closing):
