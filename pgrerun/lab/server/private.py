@@ -49,7 +49,7 @@ def base_directory() -> Path:
 # -- as whom, and until when -----------------------------------------------------------
 
 
-# That server and tools run as; PostgreSQL refuses to run as root.
+# The account that server and tools run as; PostgreSQL refuses to run as root.
 Account = pwd.struct_passwd
 
 
