@@ -103,6 +103,7 @@ _RESOLVED = {
     *("target_session_attrs", "load_balance_hosts"),
 }
 
+# What DROP SCHEMA ... CASCADE would take along of others', in the server's own words.
 # Ours is what stands in our schema and what is a part of that ("a" and "i", of a partition "P" and
 # "S"), unless it stands in another schema. What is left of what depends on it is somebody's; so is
 # what another role has put into our schema.
@@ -339,7 +340,8 @@ class Borrowed(Server):
         with self._keeper.transaction() as transaction:
             self._keeper.execute("SET LOCAL client_min_messages = warning")
             self._lock_relations()  # so that nobody builds on them from here on
-            foreign = self._foreign_objects()
+            found = self._keeper.execute(_FOREIGN, {"schema": SCHEMA}).fetchall()
+            foreign = sorted({name for (name,) in found})
             if foreign:
                 raise psycopg.Rollback(transaction)
             self._keeper.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(SCHEMA)))
@@ -378,14 +380,6 @@ class Borrowed(Server):
         self._keeper.execute("SET ROLE none")  # one who acts as another may end only its own
         self._keeper.execute(query, (APPLICATION, SCHEMA))
         self._keeper.execute("RESET ROLE")
-
-    def _foreign_objects(self) -> list[str]:
-        """What DROP SCHEMA ... CASCADE would take along of others', in the server's own words.
-
-        Ours is what stands in our schema and what is a part of that; with an owner of our own.
-        """
-        found = self._keeper.execute(_FOREIGN, {"schema": SCHEMA}).fetchall()
-        return sorted({name for (name,) in found})
 
     def close(self) -> None:
         """Drop our schema and end our sessions. ServerError if the schema has to stay."""

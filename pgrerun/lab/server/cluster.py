@@ -143,21 +143,17 @@ class Cluster(Server):
 
     def _socket_folder(self) -> Path:
         """A folder whose socket's path is short enough, in the cluster's home or elsewhere."""
-        for home in self._short_homes():
-            path = os.fsencode(home.path / "s" / f"{SOCKET}65535")
-            if len(path) <= SOCKET_PATH_MAX and b"," not in path:  # libpq splits hosts at commas
-                return home.folder("s")
+        for place in (None, *private.SHORT_PLACES):
+            with contextlib.suppress(ServerError):  # it may not be writable
+                home = self._private(place) if place else self._home
+                path = os.fsencode(home.path / "s" / f"{SOCKET}65535")
+                if len(path) <= SOCKET_PATH_MAX and b"," not in path:  # libpq splits at commas
+                    return home.folder("s")
         raise ServerError(
             f"No directory is short enough for a Unix socket ({SOCKET_PATH_MAX} bytes): none of "
             f"{', '.join(map(str, private.SHORT_PLACES))} is writable. Make /tmp writable, "
             "or name a short directory in PGRERUN_TMPDIR."
         )
-
-    def _short_homes(self) -> Iterator[PrivateDirectory]:
-        yield self._home
-        for place in private.SHORT_PLACES:
-            with contextlib.suppress(ServerError):
-                yield self._private(place)
 
     def _make_files(self, options: Sequence[str]) -> None:
         """Fill the data directory by initdb, or from another open cluster's copy of what that made.
@@ -262,7 +258,12 @@ class Cluster(Server):
         if self._running():
             return
         self._write_settings()
-        self._postmaster = self._popen()
+        log = os.open(self._home.path / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            command = [str(self._executable("postgres")), *self._files()]
+            self._postmaster = private.start(command, log, self._server_process(self.disk))
+        finally:
+            os.close(log)
         self._stopped_by_us = self._was_ready = False
         try:
             self._await_ready()
@@ -270,14 +271,6 @@ class Cluster(Server):
             self._end(signal.SIGQUIT, patience=10)
             raise
         self._was_ready = True
-
-    def _popen(self) -> subprocess.Popen[bytes]:
-        log = os.open(self._home.path / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            command = [str(self._executable("postgres")), *self._files()]
-            return private.start(command, log, self._server_process(self.disk))
-        finally:
-            os.close(log)
 
     def _files(self) -> list[str]:
         """The server's arguments that say where its files are."""
