@@ -1,5 +1,6 @@
 """The chapter `hot`: what its experiments find on a server, and that its claims can fail."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -189,7 +190,7 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
 def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
     """With few pairs a ratio lacked those that it needs, whatever the profile."""
     asked = []
-    monkeypatch.setattr(builds, "both_commits", lambda *_: {})
+    monkeypatch.setattr(builds, "both_commits", lambda *_: nullcontext({}))
     bed = SimpleNamespace(
         parameters=SimpleNamespace(pairs=7, profile=profile, thread_scale=6),
         fewest_pairs=5,

@@ -15,7 +15,8 @@ is timed. The exception is what autovacuum makes of accounts, for which all of i
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from typing import Any
 
 from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH, least_pool
 from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
@@ -73,14 +74,19 @@ def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     The reduced script with the thread's share for the pool and its fillfactor. A read, a write and
     a flush take that time each, of whatever file. CannotMeasure unless both commits are registered.
     """
-    taken = 0.25 / THEN  # four requests for a transaction, to begin with
     with ExitStack() as stack:
         load = Commits(bed, stack)
-        for attempt in range(1, ATTEMPTS + 1):
-            load.prepare(BEFORE)
-            found = load.measure(BEFORE, REDUCED, taken, bed.parameters.seed)
-            yield {"attempt": attempt, **found}
-            taken = nearer(found)
+        yield from sought(load, bed.parameters.seed, ATTEMPTS, server=BEFORE, script=REDUCED)
+
+
+def sought(load: Any, seed: int, attempts: int, **variant: str) -> Iterator[Row]:
+    """Rows of a load (`prepare`, `measure`) as a variant, each with a `taken` that is nearer."""
+    block = Block(0, seed, 0)
+    for attempt in range(1, attempts + 1):
+        load.prepare(block, **variant)
+        found = load.measure(block, **variant)
+        yield {"attempt": attempt, **found}
+        load.taken = nearer(found)
 
 
 def nearer(found: Mapping[str, float]) -> float:
@@ -111,20 +117,13 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """
     with ExitStack() as stack:
         load = Commits(bed, stack)  # which says what is missing where no disk could be sought
-        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
-
-        def prepare(block: Block, server: str, script: str) -> None:
-            load.prepare(server)
-
-        def measure(block: Block, server: str, script: str) -> Mapping[str, float]:
-            return load.measure(server, script, taken, block.seed)
-
+        load.taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         yield from bed.compare(
-            measure,
+            load.measure,
             {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
             pairs=bed.fewest_pairs,
             warmup=0,
-            prepare=prepare,
+            prepare=load.prepare,
             fixed=True,
         )
 
@@ -169,23 +168,16 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     with ExitStack() as stack:
         accounts = bed.parameters.timed_accounts // FEWER
         load = Commits(bed, stack, [BEFORE], accounts=accounts)
-        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+        load.taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         if bed.parameters.profile != "ci":
             load.start(BEFORE, "on")
-            taken = nearer(load.measure_sizes(BEFORE, taken, bed.parameters.seed))
-
-        def prepare(block: Block, autovacuum: str) -> None:
-            load.start(BEFORE, autovacuum)
-
-        def measure(block: Block, autovacuum: str) -> Mapping[str, float]:
-            return load.measure_sizes(BEFORE, taken if autovacuum == "on" else 0.0, block.seed)
-
+            load.taken = nearer(load.measure_sizes(Block(0, bed.parameters.seed, 0), "on"))
         yield from bed.compare(
-            measure,
+            load.measure_sizes,
             {"autovacuum": ["on", "off"]},
             pairs=bed.timed_pairs(bed.fewest_pairs),
             warmup=0,
-            prepare=prepare,
+            prepare=lambda block, autovacuum: load.start(BEFORE, autovacuum),
             fixed=True,
         )
 
@@ -194,8 +186,10 @@ class Commits:
     """The thread's scripts on commits, each on a disk of its own that can be slowed.
 
     With MORE branches than `clients`, and as many `accounts` of each as the timed ones, unless
-    told.
+    told. Each request takes `taken` seconds of a disk while it is slowed.
     """
+
+    taken = 0.25 / THEN  # four requests for a transaction, to begin with
 
     def __init__(
         self,
@@ -224,19 +218,18 @@ class Commits:
             pool = small_pool_cluster(cluster, self.ours, least, settings)
             self.servers[name] = stack.enter_context(pool)
 
-    def prepare(self, server: str) -> None:
+    def prepare(self, block: Block, server: str, script: str) -> None:
         """Load anew, and go to where it gets slow at the machine's own speed, without flushes."""
-        fillfactor = {"accounts": FILLFACTOR}
-        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+        self.ours.load(self.servers[server], fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
         with sessions.configured(self.servers[server], synchronous_commit="off"):
             self.run(server, REDUCED, WEAR, self.seed)
 
-    def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds."""
-        with self.disks[server].serving(Disk(taken, taken, taken)) as stretch:
-            done = self.run(server, script, TIMED, seed)
+    def measure(self, block: Block, server: str, script: str) -> dict[str, float]:
+        """`UNITS` of `TIMED` updates per account on the slowed disk."""
+        with self.disks[server].serving(Disk(self.taken, self.taken, self.taken)) as stretch:
+            done = self.run(server, script, TIMED, block.seed)
             asked = stretch.counts()
-        return served(done, asked, taken) | pool_of(self.servers[server])
+        return served(done, asked, self.taken) | pool_of(self.servers[server])
 
     def start(self, server: str, autovacuum: str) -> None:
         """Load anew, with autovacuum as often in the thread's updates as there, or "off".
@@ -247,33 +240,33 @@ class Commits:
         nap = then["autovacuum_naptime"] * updates(self.ours) / then["transactions"]
         settings = {"autovacuum": autovacuum, "autovacuum_naptime": f"{max(1, round(nap))}s"}
         self.servers[server].restart(settings)
-        fillfactor = {"accounts": FILLFACTOR}
-        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+        self.ours.load(self.servers[server], fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
 
-    def measure_sizes(self, server: str, taken: float, seed: int) -> dict[str, float]:
-        """Pages of accounts around all of the thread's updates by the reduced script.
+    def measure_sizes(self, block: Block, autovacuum: str) -> dict[str, float]:
+        """Pages of accounts before HOT around all of the thread's updates by the reduced script.
 
-        Each request takes so many seconds; with none the disk is as fast as the machine's.
+        Without autovacuum the disk is as fast as the machine's.
         """
-        table, cluster = ACCOUNTS[0], self.servers[server]
-        with cluster.connect() as connection, ExitStack() as slowed:
-            before = sizes.pages_of(connection, [table])[table]
-            if taken:
-                disk = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
-                slowed.enter_context(self.disks[server].serving(disk))
-            logged, began = len(cluster.log()), time.time()
-            tps = self.run(server, REDUCED, UPDATES, seed).tps
-            ended = time.time()
-            every = server_log.autovacuums(cluster.log()[logged:], table)
-            over = [moment for moment in every if moment < ended]
-            return {
-                "before": before,
-                "after": sizes.pages_of(connection, [table])[table],
-                "visits": len(over),
-                "remaining": (ended - min(over, default=ended)) / (ended - began),
-                "tps": tps,
-                "request_ms": 1000 * taken,
-            }
+        table, cluster = ACCOUNTS[0], self.servers[BEFORE]
+        taken = self.taken if autovacuum == "on" else 0.0
+        slow = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
+        slowed = self.disks[BEFORE].serving(slow) if taken else nullcontext()
+        with cluster.connect() as connection:
+            before = sizes.pages(connection, table)
+            with slowed:
+                logged, began = len(cluster.log()), time.time()
+                tps = self.run(BEFORE, REDUCED, UPDATES, block.seed).tps
+                ended = time.time()
+                every = server_log.autovacuums(cluster.log()[logged:], table)
+                over = [moment for moment in every if moment < ended]
+                return {
+                    "before": before,
+                    "after": sizes.pages(connection, table),
+                    "visits": len(over),
+                    "remaining": (ended - min(over, default=ended)) / (ended - began),
+                    "tps": tps,
+                    "request_ms": 1000 * taken,
+                }
 
     def run(self, server: str, script: str, per_account: float, seed: int) -> pgbench.PgbenchResult:
         """So many updates per account, by as many clients as branches."""

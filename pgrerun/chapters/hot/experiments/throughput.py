@@ -22,7 +22,6 @@ from pgrerun.chapters.hot.variants import (
     SMALL_TABLES,
     SQL,
     UNPRUNED,
-    is_unpruned,
     load,
     loaded,
     relations,
@@ -35,7 +34,7 @@ from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.instruments import counters, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, value
+from pgrerun.lab.server import Cluster, Server, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed, statistics
 
@@ -66,6 +65,12 @@ def of_loaded(pages: float) -> float:
     return pages / then.sum()
 
 
+def loaded_pages(server: Server) -> int:
+    """Pages of accounts and its index."""
+    with server.connect() as connection:
+        return sum(sizes.pages_of(connection, ACCOUNTS).values())
+
+
 @contextmanager
 def small_pool_cluster(
     cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
@@ -73,13 +78,10 @@ def small_pool_cluster(
     """A cluster with a pool of the thread's share of accounts and their index before the runs, but
     `at_least` so many pages.
     """
-    share = of_loaded(pages_of_pool())
     load(ours, cluster)
-    with cluster.connect() as connection:
-        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
-    pages = max(SMALLEST_POOL, at_least, round(share * data))
-    pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
-    with cluster.restarted(pool | dict(settings)):
+    as_there = round(of_loaded(pages_of_pool()) * loaded_pages(cluster))
+    pages = max(SMALLEST_POOL, at_least, as_there)
+    with cluster.restarted({"shared_buffers": f"{PAGE // 1024 * pages}kB", **settings}):
         yield cluster
 
 
@@ -145,7 +147,7 @@ class _Load:
     def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
         """`UNITS` of as many updates per account as in the thread."""
         assert self.disk is not None
-        with sessions.snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
+        with sessions.snapshot(self.server, variant == UNPRUNED), self.disk.serving(SLOW):
             found = self.run(block, script)
         return found | pool_of(self.server)
 
@@ -183,8 +185,7 @@ def pools(bed: Testbed) -> Iterator[Row]:
     """
     ours = relations(bed)
     load(ours, bed.server)
-    with bed.server.connect() as connection:
-        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
+    data = loaded_pages(bed.server)
     if data < 2 * SMALLEST_POOL:
         raise CannotMeasure(
             "larger relations",
@@ -194,8 +195,8 @@ def pools(bed: Testbed) -> Iterator[Row]:
     # waiting for the flush of WAL is none of the pool's
     lax = TIMED | {"synchronous_commit": "off"}
     with small_pool_cluster(bed.cluster(), ours, SMALLEST_POOL, lax) as server:
-        run = _Load(server, ours, 1).run
-        yield from bed.compare(run, [{}], pairs=statistics.ENOUGH, warmup=0)
+        one = _Load(server, ours, 1)
+        yield from bed.compare(one.run, [{}], pairs=statistics.ENOUGH, warmup=0)
 
 
 @experiment(units=dict.fromkeys(("lookup", "scan"), "page accesses"))
@@ -209,10 +210,9 @@ def reading(bed: Testbed) -> Iterator[Row]:
         with loaded(ours, server, variant) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
-            seed = bed.parameters.seed
-            run_in_server(connection, ours, "update_account", updates(ours), seed)
+            run_in_server(connection, ours, "update_account", updates(ours), bed.parameters.seed)
             before = counters.counts(connection, *ACCOUNTS)["fetched"]
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
             fetched = counters.counts(connection, *ACCOUNTS)["fetched"] - before
-            scan = sizes.pages_of(connection, ["accounts"])["accounts"]
+            scan = sizes.pages(connection, "accounts")
             yield {"variant": variant, "lookup": fetched / ours.accounts, "scan": scan}
