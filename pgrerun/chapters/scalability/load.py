@@ -170,7 +170,6 @@ class Load:
         )
 
     def run(self, seed: int) -> pgbench.PgbenchResult:
-        """Run it once."""
         with self.around():
             return self._run(self.lasting(), seed)
 

@@ -54,7 +54,6 @@ def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
 
 
 def load_counted(server: Cluster, rows: int) -> None:
-    """Make the relation that is looked up, with so many rows."""
     with server.connect() as connection:
         loading.replace(connection, "counted", SQL.text("builds.counted"))
         SQL.run(connection, "builds.fill_counted", rows=rows)
@@ -90,7 +89,6 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                 SQL.text("builds.lookup").rstrip(";\n"),
                 callers=CALLED,
             )
-        total = int(rows["exclusive"].sum())
         called = rows["function"].str.partition("'")
         for function, by, calls in zip(called[0], called[2], rows["calls"]):
             if (function in CALLED and by != "hash_search") or function == "SIGetDataEntries":
@@ -99,7 +97,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                     "function": function,
                     "called_by": by or "",
                     "calls": int(calls),
-                    "instructions": total,
+                    "instructions": int(rows["exclusive"].sum()),
                 }
 
 
@@ -497,13 +495,18 @@ def itanium_spinlock(bed: Testbed) -> Iterator[Row]:
             inline = Path(folder, "ia64", "sys", "inline.h")
             inline.parent.mkdir(parents=True)
             inline.touch()
-            command = [compiler, "-E", "-P", *ITANIUM, "-I", said, "-I", folder, "-"]
             done = subprocess.run(
-                command, input=SPINNING, capture_output=True, text=True, timeout=60
+                [compiler, "-E", "-P", *ITANIUM, "-I", said, "-I", folder, "-"],
+                input=SPINNING,
+                capture_output=True,
+                text=True,
+                timeout=60,
             )
         if done.returncode:
-            why = f"{compiler} doesn't read that of {name}: {done.stderr.strip()[:300]}"
-            raise CannotMeasure("server headers", why)
+            raise CannotMeasure(
+                "server headers",
+                f"{compiler} doesn't read that of {name}: {done.stderr.strip()[:300]}",
+            )
         [_, spinning] = done.stdout.rsplit("spinning:", 1)
         guide = "Spinlocks on the Intel Itanium" in header.read_text("latin-1")
         yield {"build": name, "spinning": " ".join(spinning.split()), "guide": guide}

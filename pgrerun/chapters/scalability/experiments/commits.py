@@ -96,9 +96,12 @@ def _sweep(
                 "flushing": seconds * done.tps / done.transactions,
             }
 
-        variants = [{"clients": number, "waits": waits} for number, waits in inserts]
         yield from bed.compare(
-            measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
+            measure,
+            [{"clients": number, "waits": waits} for number, waits in inserts],
+            pairs=bed.timed_pairs(),
+            warmup=0,
+            positive=["tps"],
         )
 
 
@@ -119,7 +122,6 @@ def simulated_commits(bed: Testbed) -> Iterator[Row]:
     handed = [row["elapsed"] for row in bed.rows_of("handoffs") if not row["disturbed"]]
     if not (most and handed):
         raise CannotMeasure("a run of the whole chapter", "it plays what others have measured")
-    given = bed.parameters
     for flush in FLUSHES:
         for number in (1, 4, 16, 64, TALK_CLIENTS):
             for way, release in RELEASES.items():
@@ -130,8 +132,8 @@ def simulated_commits(bed: Testbed) -> Iterator[Row]:
                     flush=flush * 1e-3,
                     switch=float(pd.Series(handed).median()) * 1e-6,
                     processors=int(printed.cell("scalability_write", "commit_cores", "value")),
-                    transactions=given.simulated_transactions + 4 * number,
-                    seed=given.seed,
+                    transactions=bed.parameters.simulated_transactions + 4 * number,
+                    seed=bed.parameters.seed,
                 )
                 yield {
                     "flush_ms": flush,
