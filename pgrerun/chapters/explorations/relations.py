@@ -104,7 +104,6 @@ def with_settings(connection: psycopg.Connection, settings: Settings) -> Iterato
 def explained(
     connection: psycopg.Connection, statement: str, settings: Settings, execute: bool = False
 ) -> plans.Plan:
-    """The plan of a statement under these settings."""
     with with_settings(connection, settings):
         return plans.explain(connection, statement, execute=execute)
 

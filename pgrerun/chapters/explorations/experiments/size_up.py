@@ -66,11 +66,10 @@ def point_plans(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"planned": "workers", "launched": "workers"})
 def planned_workers(bed: Testbed) -> Iterator[Row]:
     """Workers for a scan of miltup, by the two settings that limit them."""
-    query = statement(LARGE, NOT_INDEXED)
     with connected(bed, LARGE) as connection:
         for most, per_gather in ((8, 2), (1, 2), (0, 2), (8, 1), (8, 0)):
             limits = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
-            plan = explained(connection, query, limits, execute=True)
+            plan = explained(connection, statement(LARGE, NOT_INDEXED), limits, execute=True)
             yield {
                 **limits,
                 "planned": workers(plan, "Planned"),
@@ -102,8 +101,9 @@ def point_times(bed: Testbed) -> Iterator[Row]:
                 scan = statement(tuples, NOT_INDEXED)
                 return {"time": milliseconds(connection, scan, {}, seconds)}
 
-            variants = {"tuples": sizes(bed)}
-            yield from bed.compare(measure, variants, pairs=many[query], warmup=0, query=query)
+            yield from bed.compare(
+                measure, {"tuples": sizes(bed)}, pairs=many[query], warmup=0, query=query
+            )
 
 
 def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
@@ -166,8 +166,14 @@ def cold(bed: Testbed) -> Iterator[Row]:
                     found[f"{state}_{words}"] = milliseconds(connection, query, {}, repeated)
         return found
 
-    tuples = {"small": smallest, "large": largest}
-    yield from bed.compare(measure, [{}], pairs=bed.timed_pairs(RESTARTS), warmup=0, **tuples)
+    yield from bed.compare(
+        measure,
+        [{}],
+        pairs=bed.timed_pairs(RESTARTS),
+        warmup=0,
+        small=smallest,
+        large=largest,
+    )
 
 
 EMPTIED, RESTARTED, OPENED = (
@@ -193,10 +199,10 @@ def first_lookups(bed: Testbed) -> Iterator[Row]:
     def looked_up(times: int) -> list[float]:
         with server.connect() as connection:
             set_session(connection, ONE_PROCESS)
-            executed = (
-                plans.explain(connection, query, execute=True, buffers=False) for _ in range(times)
-            )
-            return [plan.execution_ms or 0 for plan in executed]
+            return [
+                plans.explain(connection, query, execute=True, buffers=False).execution_ms or 0
+                for _ in range(times)
+            ]
 
     def prepare(block: Block, state: str) -> None:
         if state == EMPTIED:
@@ -210,9 +216,14 @@ def first_lookups(bed: Testbed) -> Iterator[Row]:
         first, *later = looked_up(6)
         return {"first": first, "later": statistics.median(later).estimate}
 
-    variants = {"state": [EMPTIED, RESTARTED, OPENED]}
-    many = bed.timed_pairs(RESTARTS)
-    yield from bed.compare(measure, variants, pairs=many, warmup=0, prepare=prepare, fixed=True)
+    yield from bed.compare(
+        measure,
+        {"state": [EMPTIED, RESTARTED, OPENED]},
+        pairs=bed.timed_pairs(RESTARTS),
+        warmup=0,
+        prepare=prepare,
+        fixed=True,
+    )
 
 
 @experiment(units={"time": "ms", "waiting": "share"}, needs=["restart"])
@@ -247,5 +258,10 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 time = milliseconds(connection, scan, {})
         return {"time": time, "waiting": 1000 * stretch.counts().reads.busy / time}
 
-    many = bed.timed_pairs(statistics.ENOUGH)
-    yield from bed.compare(measure, {"tuples": [small, large]}, pairs=many, warmup=0, large=large)
+    yield from bed.compare(
+        measure,
+        {"tuples": [small, large]},
+        pairs=bed.timed_pairs(statistics.ENOUGH),
+        warmup=0,
+        large=large,
+    )

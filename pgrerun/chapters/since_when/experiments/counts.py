@@ -43,13 +43,12 @@ def updated(server: Cluster, tuples: int, seed: int) -> dict[str, float]:
         SQL.run(connection, "counts.updated", tuples=tuples)
         before = sizes.pages(connection, "updated_pkey")
         times = tuples * 3 // 2
-        variables = {"tuples": tuples}
         with wal.written(connection) as written:
             pgbench.run(
                 server,
                 SQL.script("updated"),
                 transactions=times,
-                variables=variables,
+                variables={"tuples": tuples},
                 seed=seed,
                 protocol="prepared",
             )
