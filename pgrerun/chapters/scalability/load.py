@@ -200,12 +200,8 @@ def compare_loads(
     **more: Any,
 ) -> Iterator[Row]:
     """Rows of loads by the values of these factors, in so many blocks; `more` as of `compare`."""
-
-    def of_variant(block: Block, **variant: Any) -> dict[str, float]:
-        return measure(loads[tuple(variant.values())], block)
-
     yield from bed.compare(
-        of_variant,
+        lambda block, **variant: measure(loads[tuple(variant.values())], block),
         [dict(zip(factors, values, strict=True)) for values in loads],
         pairs=many,
         warmup=0,

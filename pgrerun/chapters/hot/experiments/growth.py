@@ -129,9 +129,6 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
     ours = Pgbench(scale, 1000, prefix="")
     with both_commits({"fsync": "off", "max_connections": clients + BESIDE}) as servers:
 
-        def prepare(block: Block, server: str) -> None:
-            ours.load(servers[server], fillfactor={"accounts": FILLFACTOR})
-
         def measure(block: Block, server: str) -> dict[str, float]:
             with servers[server].connect() as connection:
                 before = pages_of(connection, SMALL_TABLES)
@@ -155,7 +152,9 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
             {"server": list(servers)},
             pairs=bed.fewest_pairs,
             warmup=0,
-            prepare=prepare,
+            prepare=lambda block, server: ours.load(
+                servers[server], fillfactor={"accounts": FILLFACTOR}
+            ),
             fixed=True,
         )
 

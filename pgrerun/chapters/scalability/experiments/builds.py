@@ -171,11 +171,8 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
         quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
         each[idle] = max(ROWS, round(quickest * shortened(bed.parameters.seconds)))
 
-    def measure(block: Block, build: str, idle: int) -> dict[str, float]:
-        return {"lookups": rate(build, idle, each[idle])}
-
     yield from bed.compare(
-        measure,
+        lambda block, build, idle: {"lookups": rate(build, idle, each[idle])},
         {"build": names, "idle": (0, many)},
         pairs=bed.timed_pairs(bed.parameters.pairs),
         warmup=0,
@@ -425,11 +422,10 @@ def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
             in_loops(server, 1, IN_POOLS)  # has read every row
             each[data] = max(ROWS, round(long * in_loops(server, 1, IN_POOLS)))
 
-        def measure(block: Block, data: str, sessions: int) -> dict[str, float]:
-            return {"lookups": in_loops(servers[data], sessions, each[data])}
-
         yield from bed.compare(
-            measure,
+            lambda block, data, sessions: {
+                "lookups": in_loops(servers[data], sessions, each[data])
+            },
             {"data": list(servers), "sessions": both},
             pairs=bed.timed_pairs(),  # of a loop in the server an interval is narrow
             warmup=0,

@@ -45,11 +45,10 @@ def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
         for apart in DISTANCES
     }
 
-    def measure(block: Block, bytes_apart: int) -> dict[str, float]:
-        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])}
-
     yield from bed.compare(
-        measure,
+        lambda block, bytes_apart: {
+            "time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])
+        },
         {"bytes_apart": DISTANCES},
         pairs=bed.timed_pairs(bed.parameters.pairs),
         warmup=0,
@@ -90,11 +89,8 @@ def nothing_shared(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     alone = cachelines.unshared_rate(usable[:1], rounds)
     long = max(rounds, round(shortened(bed.parameters.seconds) * alone))
 
-    def measure(block: Block, processors: int) -> dict[str, float]:
-        return {"rounds": cachelines.unshared_rate(usable[:processors], long)}
-
     yield from bed.compare(
-        measure,
+        lambda block, processors: {"rounds": cachelines.unshared_rate(usable[:processors], long)},
         {"processors": [1, len(usable)]},
         pairs=bed.timed_pairs(),
         warmup=0,

@@ -153,11 +153,8 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
     tried = lasts(ALONE, loops)
     lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / tried))
 
-    def measure(block: Block, together: str) -> dict[str, float]:
-        return {"time": 1e9 * lasts(together, lasting) / lasting}
-
     yield from bed.compare(
-        measure,
+        lambda block, together: {"time": 1e9 * lasts(together, lasting) / lasting},
         {"together": [EMPTY, ALONE, SAME, OTHER]},
         pairs=bed.timed_pairs(bed.parameters.pairs),
         warmup=0,

@@ -14,7 +14,7 @@ from pgrerun.chapters.scalability.load import (
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
+from pgrerun.lab.testbed import Row, Testbed, experiment, shortened
 
 # ---- the WAL
 
@@ -56,10 +56,12 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
 
     lasting = max(records, round(shortened(bed.parameters.seconds) * inserted(1, records)))
 
-    def measure(block: Block, sessions: int) -> dict[str, float]:
-        return {"records": inserted(sessions, lasting)}
-
-    yield from bed.compare(measure, {"sessions": [1, several]}, pairs=bed.timed_pairs(), warmup=0)
+    yield from bed.compare(
+        lambda block, sessions: {"records": inserted(sessions, lasting)},
+        {"sessions": [1, several]},
+        pairs=bed.timed_pairs(),
+        warmup=0,
+    )
 
 
 # ---- the commit log

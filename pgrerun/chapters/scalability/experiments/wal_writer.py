@@ -62,12 +62,10 @@ def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
     """
     seconds = max(1, round(bed.parameters.seconds))
     with _servers(bed, complete([RELEASES])) as servers:
-
-        def measure(block: Block, build: str, beside: str) -> dict[str, float]:
-            return {"scans": _side_by_side(servers[build], beside, seconds, block.seed)}
-
         yield from bed.compare(
-            measure,
+            lambda block, build, beside: {
+                "scans": _side_by_side(servers[build], beside, seconds, block.seed)
+            },
             {"build": list(servers), "beside": [NOBODY, WRITER]},
             pairs=bed.timed_pairs(bed.parameters.pairs),
             warmup=0,

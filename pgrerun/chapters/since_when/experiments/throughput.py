@@ -61,14 +61,11 @@ def throughput(bed: Testbed) -> Iterator[Row]:
             if load not in READING:
                 fill(servers[release, checksums], load)
 
-        def measure(
-            block: Block, release: str, checksums: bool, load: str, **_: object
-        ) -> dict[str, float]:
-            return {"tps": _run(servers[release, checksums], load, many[load], block.seed)}
-
         for what in LOADS:
             yield from bed.compare(
-                measure,
+                lambda block, release, checksums, load, **_: {
+                    "tps": _run(servers[release, checksums], load, many[load], block.seed)
+                },
                 [
                     {
                         "release": name,
