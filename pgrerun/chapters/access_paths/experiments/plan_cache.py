@@ -106,6 +106,5 @@ def choices(bed: Testbed) -> Iterator[Row]:
 
 def plan_of_rare(connection: psycopg.Connection) -> Row:
     """The plan by which the rare value is found, and the pages that it accesses."""
-    query = SQL.text("plan_cache.execute", state=RARE)
-    plan = plans.explain(connection, query, execute=True)
+    plan = plans.explain(connection, SQL.text("plan_cache.execute", state=RARE), execute=True)
     return {"shape": plan.shape().replace(" using ", " by "), "pages": plan.page_accesses}

@@ -158,8 +158,7 @@ def ranges_on_slow_disk(bed: Testbed) -> Iterator[Row]:
     is as fast here as if each did. `reads` are those of one range.
     """
     rows = bed.parameters.accounts
-    pool = f"{pool_pages(rows) * PAGE // 1024}kB"
-    server, disk = bed.cluster_on_slow_disk(shared_buffers=pool)
+    server, disk = bed.cluster_on_slow_disk(shared_buffers=f"{pool_pages(rows) * PAGE // 1024}kB")
     ready(server, rows, SCATTERED)
     slow = Disk(1 / (2 * printed.cell("access_paths_lookups", "primary_key", "tps")), only="base/")
     with server.connect() as connection:
@@ -199,8 +198,7 @@ def updates(bed: Testbed) -> Iterator[Row]:
             for _ in range(2):  # 9.2 marks a page that it cleaned by the next vacuum only
                 SQL.run(connection, "scans.vacuum", relation=COVERED)
             seed_random(connection, bed.parameters.seed)
-            updated = round(number * size)
-            SQL.run(connection, "scans.update_at_random", rows=rows, updates=updated)
+            SQL.run(connection, "scans.update_at_random", rows=rows, updates=round(number * size))
             yield {
                 "updates": float(number),
                 "fetched": _fetched(connection, COVERED, rows),

@@ -71,9 +71,8 @@ def search_instructions(bed: Testbed) -> Iterator[Row]:
     the planner would choose between them.
     """
     cluster, statements = bed.cluster(), {}
-    relations = {SPACE: "pages", BTREE: "more_pages"}
     with cluster.connect() as connection:
-        for index, relation in relations.items():
+        for index, relation in {SPACE: "pages", BTREE: "more_pages"}.items():
             build(
                 connection,
                 relation,

@@ -94,8 +94,7 @@ def point_times(bed: Testbed) -> Iterator[Row]:
         for query in many:
 
             def measure(block: Block, tuples: int, query: str = query) -> dict[str, float]:
-                between = tuples not in (smallest, largest)
-                seconds = shortened(bed.parameters.seconds, told=between)
+                seconds = shortened(bed.parameters.seconds, told=tuples not in (smallest, largest))
                 if query == "lookup":
                     return {"time": _lookup(connection, tuples, seconds)}
                 scan = statement(tuples, NOT_INDEXED)
@@ -110,8 +109,7 @@ def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> floa
     """Mean of many in a loop within the server: to and fro, and planning, take longer and the same
     time in any relation. EXPLAIN tells it by the microsecond, of which it takes two or three.
     """
-    many = statement(tuples, INDEXED, LOOKUPS)
-    return milliseconds(connection, many, {}, seconds) / LOOKUPS
+    return milliseconds(connection, statement(tuples, INDEXED, LOOKUPS), {}, seconds) / LOOKUPS
 
 
 @experiment(units={"planning": "ms", "execution": "ms"})

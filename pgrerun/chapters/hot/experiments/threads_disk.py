@@ -181,8 +181,7 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     which no disk is sought.
     """
     with ExitStack() as stack:
-        accounts = bed.parameters.timed_accounts // FEWER
-        load_ = Commits(bed, stack, [BEFORE], accounts=accounts)
+        load_ = Commits(bed, stack, [BEFORE], accounts=bed.parameters.timed_accounts // FEWER)
         load_.taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         if bed.parameters.profile != "ci":
             load_.start(BEFORE, "on")
@@ -226,11 +225,10 @@ class Commits:
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
         settings = SETTINGS | {"max_connections": connections}
-        least = least_pool(connections)
         for name, one in found.items():
             disk = self.disks[name] = stack.enter_context(Slowed())
             cluster = stack.enter_context(Cluster(one, {"fsync": "off"}, disk=disk))
-            pool = small_pool_cluster(cluster, self.ours, least, settings)
+            pool = small_pool_cluster(cluster, self.ours, least_pool(connections), settings)
             self.servers[name] = stack.enter_context(pool)
 
     def prepare(self, block: Block, server: str, script: str) -> None:
@@ -265,10 +263,9 @@ class Commits:
         table, cluster = ACCOUNTS[0], self.servers[BEFORE]
         taken = self.taken if autovacuum == "on" else 0.0
         slow = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
-        slowed = self.disks[BEFORE].serving(slow) if taken else nullcontext()
         with cluster.connect() as connection:
             before = sizes.pages(connection, table)
-            with slowed:
+            with self.disks[BEFORE].serving(slow) if taken else nullcontext():
                 logged, began = len(cluster.log()), time.time()
                 tps = self.run(BEFORE, REDUCED, UPDATES, block.seed).tps
                 ended = time.time()
@@ -352,8 +349,7 @@ def seeking_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
     """The same by the commit before HOT. CannotMeasure unless both commits are registered."""
     with ExitStack() as stack:
         load_ = CommitsWithMemory(bed, stack)
-        attempts = bed.timed_pairs(ATTEMPTS)
-        yield from sought(load_, bed.parameters.seed, attempts, server=BEFORE)
+        yield from sought(load_, bed.parameters.seed, bed.timed_pairs(ATTEMPTS), server=BEFORE)
 
 
 @experiment(units=IN_MEMORY, needs=["restart"], after=["seeking_the_threads_disk_with_memory"])

@@ -195,8 +195,7 @@ def pools(bed: Testbed) -> Iterator[Row]:
     # waiting for the flush of WAL is none of the pool's
     lax = TIMED | {"synchronous_commit": "off"}
     with small_pool_cluster(bed.cluster(), ours, SMALLEST_POOL, lax) as server:
-        one = _Load(server, ours, 1)
-        yield from bed.compare(one.run, [{}], pairs=statistics.ENOUGH, warmup=0)
+        yield from bed.compare(_Load(server, ours, 1).run, [{}], pairs=statistics.ENOUGH, warmup=0)
 
 
 @experiment(units=dict.fromkeys(("lookup", "scan"), "page accesses"))

@@ -49,7 +49,6 @@ def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
 
 
 def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
-    """The builds before and after patches."""
     return [(f"{name}-before", name) for name in names]
 
 
@@ -385,8 +384,7 @@ def in_memory_on(bed: Testbed, names: Iterable[str]) -> Iterator[dict[str, Clust
 
     As on the talk's machines; no checkpoint comes.
     """
-    settings = in_memory(bed)
-    with side_by_side((name, Cluster(programs(name), settings)) for name in names) as servers:
+    with side_by_side((name, Cluster(programs(name), in_memory(bed))) for name in names) as servers:
         for one in servers.values():
             loaded(bed, one)
         yield servers

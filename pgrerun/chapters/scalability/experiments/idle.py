@@ -103,8 +103,7 @@ def wakeups_between_rounds(bed: Testbed) -> Iterator[Row]:
     minute, among them. `quiet` is the share of the seconds that remain.
     """
     for name, one in (_watched.get(bed) or watch(bed)).items():
-        readings = one.end(bed.parameters.idle_seconds)
-        yield from _between_rounds(bed, readings, one.rested, name)
+        yield from _between_rounds(bed, one.end(bed.parameters.idle_seconds), one.rested, name)
 
 
 def _between_rounds(
@@ -145,8 +144,8 @@ def windows(
 ) -> Iterator[Row]:
     """Rows of `wakeups`, from readings in turn that are divided into windows of equal length."""
     many, last = _windows(readings), len(readings) - 1
-    rates = off_cpu.wakeup_rates([readings[round(k * last / many)] for k in range(many + 1)])
-    by_role = rates.set_index("role")
+    chosen = [readings[round(k * last / many)] for k in range(many + 1)]
+    by_role = off_cpu.wakeup_rates(chosen).set_index("role")
 
     def measure(block: Block, role: str) -> dict[str, float]:
         each = by_role[block.index]

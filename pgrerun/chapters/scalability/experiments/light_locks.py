@@ -80,14 +80,13 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
 
     Each inserts so many rows, which are a record each, as their relation has no index.
     """
-    insert = SQL.text("builds.insert", rows=rows)
     for name in complete([COUNTING]):
         server = bed.release(programs(name))
         for number in (1, max(2, processors())):
             with server.connect() as connection:
                 loading.replace(connection, "inserted", SQL.text("builds.inserted"))
             with _counted(server) as locks:
-                sessions.at_once(server, [insert] * number)
+                sessions.at_once(server, [SQL.text("builds.insert", rows=rows)] * number)
             yield {
                 "build": name,
                 "sessions": number,

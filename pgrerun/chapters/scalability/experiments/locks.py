@@ -150,8 +150,7 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
         taken = sessions.at_once(tested, sent[together])
         return sum(taken) / len(taken)
 
-    tried = lasts(ALONE, loops)
-    lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / tried))
+    lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / lasts(ALONE, loops)))
 
     yield from bed.compare(
         lambda block, together: {"time": 1e9 * lasts(together, lasting) / lasting},

@@ -49,8 +49,8 @@ def throughput(bed: Testbed) -> Iterator[Row]:
     What a load writes is loaded anew before each measurement. Of each load every release does as
     many transactions as the oldest needs for one measurement.
     """
-    given, specs = bed.parameters, one_builder(bed)
-    with side_by_side(_clusters(specs)) as servers:
+    given = bed.parameters
+    with side_by_side(_clusters(one_builder(bed))) as servers:
         first = next(iter(servers.values()))
         for server in servers.values():
             for what in READING:
