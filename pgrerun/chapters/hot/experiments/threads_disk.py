@@ -415,7 +415,6 @@ class CommitsWithMemory(Commits):
             connection.execute("CHECKPOINT")
 
     def measure(self, block: Block, server: str) -> dict[str, float]:
-        """`IN_MEMORY` of one commit."""
         on = self.servers[server], self.disks[server]
         return _measured(*on, self.ours, self.memory, self.taken, block.seed)
 
@@ -445,6 +444,5 @@ class TodayWithMemory:
             connection.execute("CHECKPOINT")
 
     def measure(self, block: Block, variant: str, pool: str) -> dict[str, float]:
-        """`IN_MEMORY` of a variant."""
         with sessions.snapshot(self.server, variant == UNPRUNED):
             return _measured(self.server, self.disk, self.ours, self.memory, self.taken, block.seed)

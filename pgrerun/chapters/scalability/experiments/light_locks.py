@@ -233,9 +233,9 @@ def _waited_for(bed: Testbed, cases: Sequence[tuple[str, str]]) -> Iterator[Row]
         buffers = {case: commit_log.kept(server) for case, server in servers.items()}
 
         def measure(block: Block, build: str, accounts: str) -> dict[str, float]:
-            load, found = loads[build, accounts], Numbered()
+            load = loads[build, accounts]
             load.lasting()  # tried out before it is counted
-            with _numbered(load.server, found):
+            with _numbered(load.server) as found:
                 done = load.run(block.seed)
             waits = {number: counts["waits"] or 0 for number, counts in found.items()}
             each = waited_for(waits, buffers[build, accounts])
@@ -274,9 +274,8 @@ def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
 
     Of locks with one name in `NAMES`, or with none, the one that is waited for most.
     """
-    by_number = Numbered()
     found: dict[str, dict[str, int | None]] = defaultdict(lambda: dict.fromkeys(COUNTS, 0))
-    with _numbered(server, by_number):
+    with _numbered(server) as by_number:
         yield found
     for number, counts in by_number.items():
         name = NAMES.get(number, OTHER)
@@ -284,11 +283,11 @@ def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
 
 
 @contextmanager
-def _numbered(server: Cluster, found: Numbered) -> Iterator[None]:
-    """The same by the lock's number, put into `found`."""
+def _numbered(server: Cluster) -> Iterator[Numbered]:
+    """The same by the lock's number."""
     _await_end_of_sessions(server)
-    before = len(server.log())
-    yield
+    before, found = len(server.log()), Numbered()
+    yield found
     _await_end_of_sessions(server)
     found.update(server_log.lightweight_locks(server.log()[before:]))
 
