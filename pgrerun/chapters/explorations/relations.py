@@ -48,11 +48,6 @@ def sizes(bed: Testbed) -> list[int]:
     ]
 
 
-def more_pairs(bed: Testbed) -> int:
-    """Blocks where a word asks for a small difference, or for none: half as many again."""
-    return bed.timed_pairs(3 * int(bed.parameters.pairs) // 2)
-
-
 def keyed(
     server_or_connection: Server | psycopg.Connection,
     relation: str,

@@ -34,17 +34,11 @@ AGAIN = "after a read, again"
 QUIET = {"bgwriter_lru_maxpages": 0}
 
 
-def _shares() -> dict[float, float]:
-    """Sizes of the pool as multiples of the relation that is read, by that to two digits.
-
-    The slides' three, exactly the relation's size, and four times that.
-    """
-    rounds = printed.derived("explorations_pool_rounds").iloc[0]
-    shares = [float(rounds[f"share_{pool}"]) for pool in ("mb128", "mb208", "mb500")]
-    return {round(share, 2): share for share in sorted([*shares, 1.0, 4.0])}
-
-
-SHARES = _shares()
+_ROUNDS = printed.derived("explorations_pool_rounds").iloc[0]
+_SLIDES = [float(_ROUNDS[f"share_{pool}"]) for pool in ("mb128", "mb208", "mb500")]
+# Sizes of the pool as multiples of the relation that is read, by that to two digits: the slides'
+# three, exactly the relation's size, and four times that.
+SHARES = {round(share, 2): share for share in sorted([*_SLIDES, 1.0, 4.0])}
 EQUAL, ABOVE = 1.0, 4.0
 TWICE = min(share for share in SHARES if share > 2)  # the slides' largest
 BELOW = min(SHARES)

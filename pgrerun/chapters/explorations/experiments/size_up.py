@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import psycopg
-
 from pgrerun.chapters.explorations.relations import (
     LARGE,
     ONE_PROCESS,
@@ -14,7 +12,6 @@ from pgrerun.chapters.explorations.relations import (
     heap_pages,
     keyed,
     milliseconds,
-    more_pairs,
     name,
     sizes,
     workers,
@@ -89,27 +86,29 @@ def point_times(bed: Testbed) -> Iterator[Row]:
     between the smallest and the largest decide no word, and are timed a fifth as long.
     """
     smallest, *_, largest = sizes(bed)
-    many = {"lookup": more_pairs(bed), "scan": bed.timed_pairs(statistics.ENOUGH)}
+    # of lookups half as many again, as a word asks for a small difference, or for none
+    many = {"lookup": 3 * int(bed.parameters.pairs) // 2, "scan": statistics.ENOUGH}
     with connected(bed, *sizes(bed)) as connection:
         for query in many:
 
             def measure(block: Block, tuples: int, query: str = query) -> dict[str, float]:
                 seconds = shortened(bed.parameters.seconds, told=tuples not in (smallest, largest))
                 if query == "lookup":
-                    return {"time": _lookup(connection, tuples, seconds)}
+                    # many in a loop within the server: to and fro, and planning, take longer and
+                    # the same time in any relation. EXPLAIN tells it by the microsecond, of which
+                    # it takes two or three.
+                    loop = statement(tuples, INDEXED, LOOKUPS)
+                    return {"time": milliseconds(connection, loop, {}, seconds) / LOOKUPS}
                 scan = statement(tuples, NOT_INDEXED)
                 return {"time": milliseconds(connection, scan, {}, seconds)}
 
             yield from bed.compare(
-                measure, {"tuples": sizes(bed)}, pairs=many[query], warmup=0, query=query
+                measure,
+                {"tuples": sizes(bed)},
+                pairs=bed.timed_pairs(many[query]),
+                warmup=0,
+                query=query,
             )
-
-
-def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
-    """Mean of many in a loop within the server: to and fro, and planning, take longer and the same
-    time in any relation. EXPLAIN tells it by the microsecond, of which it takes two or three.
-    """
-    return milliseconds(connection, statement(tuples, INDEXED, LOOKUPS), {}, seconds) / LOOKUPS
 
 
 @experiment(units={"planning": "ms", "execution": "ms"})

@@ -230,10 +230,12 @@ def _loaded(servers: Mapping[str, Cluster], ours: Pgbench, server: str) -> None:
     ours.load(servers[server], autovacuum=True)
 
 
-def _settings(scale: int) -> dict[str, str | int]:
-    """The thread's, as far as it tells them."""
+def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
+    """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
+    scale = bed.parameters.thread_scale
+    ours = Pgbench(scale, accounts, prefix="")
     then = printed.table("hot_setup")["value"]
-    return {
+    settings = {  # the thread's, as far as it tells them
         "synchronous_commit": "on" if scale >= then["scale"] else "off",
         "shared_buffers": f"{then['shared_buffers']:g}MB",
         "autovacuum": "on",
@@ -241,13 +243,7 @@ def _settings(scale: int) -> dict[str, str | int]:
         "autovacuum_vacuum_scale_factor": f"{then['autovacuum_scale_factor']:g}",
         "max_connections": scale + BESIDE,
     }
-
-
-def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
-    """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
-    scale = bed.parameters.thread_scale
-    ours = Pgbench(scale, accounts, prefix="")
-    with Cluster(programs, _settings(scale)) as server:
+    with Cluster(programs, settings) as server:
         ours.load(server, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
         with server.connect() as connection, sessions.snapshot(server, variant == UNPRUNED):
             if ddl := INDEXES[variant]:

@@ -34,6 +34,7 @@ from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 # Updates of one tuple: its page is full after some sixty.
 LOOKS = (0, 1, 2, 5, *range(10, 201, 10), 500)
+LOOKUP = "SELECT abalance FROM accounts WHERE aid = 1"
 
 
 @experiment(units={"chain": "versions", "pages": "pages"})
@@ -53,20 +54,15 @@ def long_transaction(bed: Testbed) -> Iterator[Row]:
             for number in LOOKS:
                 run_in_server(connection, ours, "update_first", number - done, 0)
                 done = number
+                chain = pages.longest_chain(pages.linked(connection, "accounts", 0))
+                plans.explain(connection, LOOKUP, execute=True)  # so that hint bits are set
                 yield {
                     "variant": variant,
                     "old_snapshot": held,
                     "updates": number,
-                    "chain": pages.longest_chain(pages.linked(connection, "accounts", 0)),
-                    "pages": _pages_of_lookup(connection),
+                    "chain": chain,
+                    "pages": int(plans.explain(connection, LOOKUP, execute=True).page_accesses),
                 }
-
-
-def _pages_of_lookup(connection: psycopg.Connection) -> int:
-    """Page accesses of a lookup of the account; the second of two, so that hint bits are set."""
-    lookup = "SELECT abalance FROM accounts WHERE aid = 1"
-    plans.explain(connection, lookup, execute=True)
-    return int(plans.explain(connection, lookup, execute=True).page_accesses)
 
 
 # ---- a table of one page, read and updated by all

@@ -360,9 +360,8 @@ def on_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
     any, and it would come in one run and not in another.
     """
     with ExitStack() as stack:
-        load_ = CommitsWithMemory(
-            bed, stack
-        )  # which says what is missing where no disk could be sought
+        # which says what is missing where no disk could be sought
+        load_ = CommitsWithMemory(bed, stack)
         load_.taken = nearer(bed.rows_of("seeking_the_threads_disk_with_memory")[-1])
         yield from bed.compare(
             load_.measure,

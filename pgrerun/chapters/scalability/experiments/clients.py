@@ -144,10 +144,9 @@ def writer_waits(bed: Testbed) -> Iterator[Row]:
             yield {"commits": commits} | row
 
 
-def _waits(bed: Testbed, load: Load, every: float = 0.005) -> Iterator[Row]:
-    """What backends wait for, who are asked every so many seconds."""
+def _waits(bed: Testbed, load: Load) -> Iterator[Row]:
     load.lasting()  # tried out before anybody looks
-    with off_cpu.sample_wait_events(load.server, every) as sampled:
+    with off_cpu.sample_wait_events(load.server) as sampled:
         load.run(bed.parameters.seed)
     yield from sampled.require_frame().to_dict("records")
 

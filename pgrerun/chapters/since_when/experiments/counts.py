@@ -120,13 +120,6 @@ def scanned(statement: str, connection: psycopg.Connection, tuples: int) -> floa
     return (scan.rows_actual or 0) * (scan.loops or 0)
 
 
-def accesses(
-    statement: str, settings: str, connection: psycopg.Connection, tuples: int
-) -> float | None:
-    """Accesses to pages of a statement."""
-    return planned(connection, statement, settings, execute=True).page_accesses
-
-
 def listed(apart: int, connection: psycopg.Connection, tuples: int) -> float | None:
     """Accesses to pages for a list of keys that are so far apart."""
     keys = ",".join(map(str, range(1, tuples, apart)[:KEYS]))
@@ -212,7 +205,7 @@ COUNTS = (
     Count(
         "page accesses for a second column",
         "accesses",
-        partial(accesses, "skipped", "by_index"),
+        lambda c, n: planned(c, "skipped", "by_index", execute=True).page_accesses,
         "18",
         "since-010",
         lambda n: n < 20,
