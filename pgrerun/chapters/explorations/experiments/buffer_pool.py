@@ -112,7 +112,7 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
 def _compare_reads(
     bed: Testbed, variants: Sequence[Row], many: int, fixed: bool = False
 ) -> Iterator[Row]:
-    servers = {one["pool"]: cluster(bed, one["pool"]) for one in variants}
+    servers = {pool: cluster(bed, pool) for pool in dict.fromkeys(one["pool"] for one in variants)}
 
     def measure(block: Block, pool: float, before: str) -> dict[str, float]:
         with servers[pool].connect() as connection:
