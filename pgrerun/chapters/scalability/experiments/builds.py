@@ -8,6 +8,7 @@ import resource
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,14 +39,11 @@ RELEASES = ("9.1", "9.2")
 PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 
 
-def programs(name: str) -> Programs:
-    """A build's. CannotMeasure, with the word by which the ledger asks, where it isn't there."""
-    return fetched.build(name, "PostgreSQL 9.1")
-
-
-def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
-    """Those of some pairs of builds of which both start; CannotMeasure if none does."""
-    return builds.complete(pairs_of, programs)
+# A build's programs by its name. CannotMeasure, with the word by which the ledger asks, where it
+# isn't there.
+programs = partial(fetched.build, lacking="PostgreSQL 9.1")
+# Those of some pairs of builds of which both start; CannotMeasure if none does.
+complete = partial(builds.complete, require=programs)
 
 
 def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:

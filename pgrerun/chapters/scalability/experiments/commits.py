@@ -43,9 +43,8 @@ def commits(bed: Testbed) -> Iterator[Row]:
     for them; CannotMeasure where it doesn't count them.
     """
     tested, most = server(bed), sizes(bed)[-1]
-    with tested.connect() as connection:
-        query = "SELECT current_setting('fsync'), current_setting('wal_sync_method')"
-        fsync, method = connection.execute(query).fetchone() or ("", "")
+    query = "SELECT current_setting('fsync'), current_setting('wal_sync_method')"
+    fsync, method = tested.fetch(query) or ("", "")
     releases.require(tested.version, "pg_stat_force_next_flush")  # else the counts come late
     if fsync == "off" or method.startswith("open"):
         raise CannotMeasure(

@@ -140,8 +140,9 @@ def calibrated(bed: Testbed) -> list[Costs]:
     )
     visit = (loops[ALONE] - loops[EMPTY]) / 2
     line = (loops[SAME] / 4 - visit) / model.LOCK_LINES
-    columns = [busy / swept[busy], visit * 1e-9, line * 1e-9, switch, rouse]
-    measured = pd.concat(columns, axis=1, join="inner")
+    measured = pd.concat(
+        [busy / swept[busy], visit * 1e-9, line * 1e-9, switch, rouse], axis=1, join="inner"
+    )
     measured = measured[((measured > 0) & (measured < np.inf)).all(axis=1)]
     if measured.empty:
         raise CannotMeasure(
