@@ -43,7 +43,8 @@ from pgrerun.progress import track
 Row = dict[str, Any]
 Factors = Mapping[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Iterator[Row]])
-Key, Opened = TypeVar("Key"), TypeVar("Opened")
+Key = TypeVar("Key")
+Opened = TypeVar("Opened")
 
 ATTEMPTS = 3  # at one measurement, if it is disturbed and the experiment's budget lasts
 BUSY = 0.10  # share of the machine used by others above which a published run measures again
