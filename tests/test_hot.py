@@ -1,11 +1,12 @@
 """The chapter `hot`: what its experiments find on a server, and that its claims can fail."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
 
-from pgrerun.chapters.hot.experiments import builds, threads_memory
+from pgrerun.chapters.hot.experiments import builds, threads_disk
 from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
 from pgrerun.chapters.hot.variants import (
     BRIN,
@@ -189,7 +190,7 @@ def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, m
 def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
     """With few pairs a ratio lacked those that it needs, whatever the profile."""
     asked = []
-    monkeypatch.setattr(builds, "both_commits", lambda *_: {})
+    monkeypatch.setattr(builds, "both_commits", lambda *_: nullcontext({}))
     bed = SimpleNamespace(
         parameters=SimpleNamespace(pairs=7, profile=profile, thread_scale=6),
         fewest_pairs=5,
@@ -291,10 +292,10 @@ def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
         sought = chapter.run("seeking_a_disk_with_memory").frame
         rows = chapter.run("in_the_threads_memory").frame.set_index(["pool", "variant"])
     assert len(sought) == 1 and (sought["request_ms"] > 0).all()
-    assert rows["data_over_memory"][threads_memory.AS_THERE, UNPRUNED] > 1
-    assert (rows.loc[threads_memory.ALL_OF_IT, "data_over_pool"] < 1).all()
+    assert rows["data_over_memory"][threads_disk.AS_THERE, UNPRUNED] > 1
+    assert (rows.loc[threads_disk.ALL_OF_IT, "data_over_pool"] < 1).all()
     # what a pool holds, and what memory holds, costs flushes alone
-    assert (rows["busy"].drop((threads_memory.AS_THERE, UNPRUNED)) == 0).all()
+    assert (rows["busy"].drop((threads_disk.AS_THERE, UNPRUNED)) == 0).all()
 
 
 @pytest.mark.skipif(

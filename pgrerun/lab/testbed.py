@@ -23,7 +23,7 @@ import itertools
 import math
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -43,6 +43,8 @@ from pgrerun.progress import track
 Row = dict[str, Any]
 Factors = Mapping[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Iterator[Row]])
+Key = TypeVar("Key")
+Opened = TypeVar("Opened")
 
 ATTEMPTS = 3  # at one measurement, if it is disturbed and the experiment's budget lasts
 BUSY = 0.10  # share of the machine used by others above which a published run measures again
@@ -54,6 +56,18 @@ def shortened(length: float, told: bool = True) -> float:
     on it; else all of it.
     """
     return length / (5 if told else 1)
+
+
+@contextmanager
+def side_by_side(
+    each: Iterable[tuple[Key, AbstractContextManager[Opened]]],
+) -> Iterator[dict[Key, Opened]]:
+    """What several contexts give, by their keys, until the block ends: servers of two builds, say.
+
+    A generator makes each when those before it are open, and all are closed whatever happens.
+    """
+    with ExitStack() as stack:
+        yield {key: stack.enter_context(one) for key, one in each}
 
 
 @dataclass(frozen=True)

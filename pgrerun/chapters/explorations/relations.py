@@ -48,11 +48,6 @@ def sizes(bed: Testbed) -> list[int]:
     ]
 
 
-def more_pairs(bed: Testbed) -> int:
-    """Blocks where a word asks for a small difference, or for none: half as many again."""
-    return bed.timed_pairs(3 * int(bed.parameters.pairs) // 2)
-
-
 def keyed(
     server_or_connection: Server | psycopg.Connection,
     relation: str,
@@ -104,7 +99,6 @@ def with_settings(connection: psycopg.Connection, settings: Settings) -> Iterato
 def explained(
     connection: psycopg.Connection, statement: str, settings: Settings, execute: bool = False
 ) -> plans.Plan:
-    """The plan of a statement under these settings."""
     with with_settings(connection, settings):
         return plans.explain(connection, statement, execute=execute)
 

@@ -27,7 +27,8 @@ HOT, BRIN, NO_HOT, INDEXED, UNPRUNED = (
     "index on abalance",
     "neither HOT nor pruning",
 )
-# The section of the chapter's SQL that is run after loading a variant; "" for none.
+# The section of the chapter's SQL that is run after loading a variant; "" for none. While the last
+# one runs, another session holds an old snapshot.
 INDEXES = {
     HOT: "",
     BRIN: "variants.brin_on_abalance",
@@ -46,11 +47,6 @@ UPDATES = (
     printed.cell("hot_setup", "transactions", "value")
     / printed.derived("hot_growth").at["reduced_accounts", "tuples"]
 )
-
-
-def is_unpruned(variant: str) -> bool:
-    """Whether another session holds an old snapshot while the variant runs."""
-    return variant == UNPRUNED
 
 
 def relations(bed: Testbed) -> Pgbench:
@@ -82,7 +78,7 @@ def loaded(
     load(relations, server, variant)
     with (
         server.connect() as connection,
-        sessions.snapshot(server, held or is_unpruned(variant)) as old,
+        sessions.snapshot(server, held or variant == UNPRUNED) as old,
     ):
         yield connection, old
 

@@ -44,8 +44,7 @@ def crowd_size() -> int:
 
 def connections(bed: Testbed) -> int:
     """Connections that the throwaway servers allow."""
-    given = bed.parameters
-    return max(given.most_clients, given.commit_clients) + 4 * processors() + 20
+    return max(bed.parameters.most_clients, bed.parameters.commit_clients) + 4 * processors() + 20
 
 
 def ours(bed: Testbed) -> dict[str, str | int]:
@@ -171,7 +170,6 @@ class Load:
         )
 
     def run(self, seed: int) -> pgbench.PgbenchResult:
-        """Run it once."""
         with self.around():
             return self._run(self.lasting(), seed)
 
@@ -188,9 +186,9 @@ class Load:
         if not self.server.can("processes"):
             return self.throughput(block)
         with off_cpu.count_context_switches(self.server, self.clients) as counted:
-            done = self.run(block.seed)
-        observed = {"tps": done.tps, "messages": messages(SQL.script(self.script), each)}
-        return observed | counted.per_transaction(each)
+            found = self.throughput(block)
+        found["messages"] = messages(SQL.script(self.script), each)
+        return found | counted.per_transaction(each)
 
 
 def compare_loads(
@@ -202,12 +200,14 @@ def compare_loads(
     **more: Any,
 ) -> Iterator[Row]:
     """Rows of loads by the values of these factors, in so many blocks; `more` as of `compare`."""
-
-    def of_variant(block: Block, **variant: Any) -> dict[str, float]:
-        return measure(loads[tuple(variant.values())], block)
-
-    variants = [dict(zip(factors, values, strict=True)) for values in loads]
-    yield from bed.compare(of_variant, variants, pairs=many, warmup=0, positive=["tps"], **more)
+    yield from bed.compare(
+        lambda block, **variant: measure(loads[tuple(variant.values())], block),
+        [dict(zip(factors, values, strict=True)) for values in loads],
+        pairs=many,
+        warmup=0,
+        positive=["tps", "lookups"],
+        **more,
+    )
 
 
 def messages(script: str, transactions: float) -> float:

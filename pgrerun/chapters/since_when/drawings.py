@@ -10,19 +10,14 @@ from pgrerun.record import lives
 _LABEL = 38  # letters of a claim's id and words
 
 
-def _title(changed: pd.DataFrame) -> str:
-    number = changed["claim"].nunique()
-    if not number:
-        return "No verdict changed from one release to another"
-    return f"{narrate.count(number, 'verdict')} changed from one release to another"
-
-
 def claims_by_release(table: pd.DataFrame) -> charts.Figure:
     """Claims by releases, of rows of `lives`: those whose word changes, or all where none does."""
     found = lives.read(table)
     changed = lives.changes(found)
+    number = changed["claim"].nunique()
+    verdicts = narrate.count(number, "verdict") if number else "No verdict"
     said = (
-        f"The verdict on {changed['claim'].nunique()} of"
+        f"The verdict on {number} of"
         f" {narrate.count(found['claim'].nunique(), 'claim')} changes from one release to another"
     )
     drawn = found
@@ -35,7 +30,7 @@ def claims_by_release(table: pd.DataFrame) -> charts.Figure:
     return charts.lives(
         drawn,
         charts.Words(
-            _title(changed),
+            f"{verdicts} changed from one release to another",
             f"{said}. Each row is a claim's life from the oldest release that ran to the newest,"
             " judged by its own chapter's experiment at the smallest size; the rows are sorted by"
             " document. Grey is what a release can't show.",

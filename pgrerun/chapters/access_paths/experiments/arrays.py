@@ -89,7 +89,6 @@ def selectivity(bed: Testbed) -> Iterator[Row]:
 
 
 def fill_tags(connection: psycopg.Connection, seed: int) -> None:
-    """Make the table of arrays."""
     weights = 1 / np.arange(1, _TAGS + 1)
     drawn = np.random.default_rng(seed).choice(
         np.arange(1, _TAGS + 1), size=(_ROWS, _PER_ROW), p=weights / weights.sum()

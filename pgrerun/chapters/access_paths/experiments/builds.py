@@ -125,11 +125,15 @@ def join_from_files(bed: Testbed) -> Iterator[Row]:
                 seconds = repeated(lambda: timed(connection, statement), milliseconds)
         return {"seconds": seconds, "millions": rows / 1e6}
 
-    variants = [
-        {"server": server, "execution": execution}
-        for server, execution in (("9.1", EVERY), ("9.2", FIRST), ("9.2", LATER))
-    ]
-    yield from bed.compare(measure, variants, warmup=0, against="9.1")
+    yield from bed.compare(
+        measure,
+        [
+            {"server": server, "execution": execution}
+            for server, execution in (("9.1", EVERY), ("9.2", FIRST), ("9.2", LATER))
+        ],
+        warmup=0,
+        against="9.1",
+    )
 
 
 @experiment(units=arrays.LOOKED_UP, needs=["restart"])
@@ -164,16 +168,16 @@ def prepared_on_releases(bed: Testbed) -> Iterator[Row]:
 @experiment(units=trees.UNITS, needs=["restart"])
 def texts_on_releases(bed: Testbed) -> Iterator[Row]:
     """Addresses searched by prefix on 9.2, whose SP-GiST the talk tried; see `texts`."""
-    server = bed.release(fetched.build("9.2"))
-    yield from trees.texts_of(bed, server, bed.parameters.milliseconds)
+    yield from trees.texts_of(bed, bed.release(fetched.build("9.2")), bed.parameters.milliseconds)
 
 
 @experiment(units={"seconds": "s"}, needs=["restart"])
 def sorts_on_releases(bed: Testbed) -> Iterator[Row]:
     """Sort doubles on 9.2, with what it brought and by a class without it; see `sorts`."""
     with bed.release(fetched.build("9.2")).connect() as connection:
-        given = [sorting.DOUBLE], ["float8_ops"], bed.parameters.milliseconds
-        yield from sorting.sorts_of(bed, connection, *given)
+        yield from sorting.sorts_of(
+            bed, connection, [sorting.DOUBLE], ["float8_ops"], bed.parameters.milliseconds
+        )
 
 
 @experiment(units={"seconds": "s"}, needs=["restart"])
@@ -187,10 +191,9 @@ def array_assignments(bed: Testbed, times: int = 20_000) -> Iterator[Row]:
 
     def measure(block: Block, server: str, assigned: str) -> dict[str, float]:
         statement = SQL.text(f"assignments.{assigned}", times=times)
+        length = shortened(bed.parameters.milliseconds, told=assigned != "element")
         with clusters[server].connect() as connection:
-            once = lambda: timed(connection, statement)
-            length = shortened(bed.parameters.milliseconds, told=assigned != "element")
-            return {"seconds": repeated(once, length)}
+            return {"seconds": repeated(lambda: timed(connection, statement), length)}
 
     variants = {"server": list(clusters), "assigned": ["element", "variable"]}
     yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
@@ -225,8 +228,7 @@ def gist_on_releases(bed: Testbed) -> Iterator[Row]:
                 "accesses": sum(scan.page_accesses for [scan] in scans) / trees.SEARCHES,
             }
 
-    variants = {"server": list(clusters)}
-    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
+    yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs, warmup=0)
 
 
 @experiment(
@@ -273,8 +275,7 @@ def gist_short_of_memory(bed: Testbed, memory: str = "8MB") -> Iterator[Row]:
                 "buffered": any("switched to buffered" in text for text in said),
             }
 
-    variants = {"server": list(clusters)}
-    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
+    yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs, warmup=0)
 
 
 @experiment(units={"bits": "bits", "bytes": "bytes"}, needs=["restart"])

@@ -67,7 +67,6 @@ def widths(bed: Testbed, rows: int = 10_000) -> Iterator[Row]:
 
 
 def _widen(connection: psycopg.Connection, way: str, columns: int, rows: int) -> None:
-    """Make the table and its index, in one of the two ways."""
     build(connection, "wide_keys", "covering.wide_keys", columns=columns)
     steps = ["wide_rows", "wide_index"]
     for step in steps if way == BUILT else reversed(steps):
@@ -86,18 +85,24 @@ def wide_scans(bed: Testbed, rows: int = 50_000) -> Iterator[Row]:
     query = SQL.text("covering.count_last", last=f"c{COLUMNS[-1]}")
     with bed.server.connect() as connection:
 
-        def measure(block: Block, scan: str, **way: str) -> dict[str, float]:
+        def measure(block: Block, scan: str) -> dict[str, float]:
             allow_only(connection, "seqscan" if scan == SEQUENTIAL else SCANS[scan])
             once = lambda: timed(connection, query, rows)
-            seconds = repeated(once, bed.parameters.milliseconds)
-            accesses = plans.explain(connection, query, execute=True).page_accesses
-            return {"seconds": seconds, "pages": accesses}
+            return {
+                "seconds": repeated(once, bed.parameters.milliseconds),
+                "pages": plans.explain(connection, query, execute=True).page_accesses,
+            }
 
         for way in (BUILT, GROWN):
             _widen(connection, way, COLUMNS[-1], rows)
             SQL.run(connection, "covering.vacuum_wide_keys")
-            variants = {"scan": [ONLY, SEQUENTIAL]}
-            yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0, way=way)
+            yield from bed.compare(
+                measure,
+                {"scan": [ONLY, SEQUENTIAL]},
+                pairs=bed.fewer_pairs,
+                warmup=0,
+                way=way,
+            )
         SQL.run(connection, "covering.drop_wide_keys")
 
 

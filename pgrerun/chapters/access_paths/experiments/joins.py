@@ -97,9 +97,10 @@ def join_growth(bed: Testbed) -> Iterator[Row]:
             switch(connection, plan)
             statement = spread(f"joined_{rows}", rows)
             milliseconds = shortened(bed.parameters.milliseconds)
-            seconds = repeated(lambda: timed(connection, statement), milliseconds)
-            accesses = plans.explain(connection, statement, execute=True).page_accesses
-            return {"seconds": seconds, "pages": accesses}
+            return {
+                "seconds": repeated(lambda: timed(connection, statement), milliseconds),
+                "pages": plans.explain(connection, statement, execute=True).page_accesses,
+            }
 
         variants = [
             {"plan": plan, "parts": parts, "rows": rows}
@@ -117,10 +118,10 @@ def short_of_memory(bed: Testbed) -> Iterator[Row]:
     emptied and the session is a new one. Before 9.2's plan is timed again its probes have been
     made; the merge join leaves nothing useful behind in a pool that is too small.
     """
-    given = bed.parameters
-    server = filled(bed, DIRECT, given.joined, KEYED)
+    rows = bed.parameters.joined
+    server = filled(bed, DIRECT, rows, KEYED)
     server.extension("pg_buffercache")
-    statement = spread(KEYED, given.joined)
+    statement = spread(KEYED, rows)
     with server.connect() as connection:
 
         def once(plan: str) -> float:
@@ -137,12 +138,16 @@ def short_of_memory(bed: Testbed) -> Iterator[Row]:
                 once(plan)
 
         def measure(block: Block, plan: str) -> dict[str, float]:
-            seconds = repeated(lambda: once(plan), shortened(given.milliseconds))
-            return {"seconds": seconds, "millions": given.joined / 1e6}
+            milliseconds = shortened(bed.parameters.milliseconds)
+            return {"seconds": repeated(lambda: once(plan), milliseconds), "millions": rows / 1e6}
 
-        variants = {"plan": [MERGE, PROBES, FIRST]}
         yield from bed.compare(
-            measure, variants, pairs=bed.fewer_pairs, prepare=prepare, warmup=0, against=MERGE
+            measure,
+            {"plan": [MERGE, PROBES, FIRST]},
+            pairs=bed.fewer_pairs,
+            prepare=prepare,
+            warmup=0,
+            against=MERGE,
         )
 
 

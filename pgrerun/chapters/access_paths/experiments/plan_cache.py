@@ -40,8 +40,8 @@ def prepared(bed: Testbed) -> Iterator[Row]:
     with session(bed, rows) as connection:
 
         def measure(block: Block, variant: str) -> dict[str, float]:
-            once = lambda: ask(connection, rows // ONE_IN)
-            return {"seconds": repeated(once, shortened(bed.parameters.milliseconds))}
+            length = shortened(bed.parameters.milliseconds)
+            return {"seconds": repeated(lambda: ask(connection, rows // ONE_IN), length)}
 
         yield from bed.compare(
             measure,
@@ -96,12 +96,15 @@ def choices(bed: Testbed) -> Iterator[Row]:
             prepare(connection, name)
             ask(connection, rows // ONE_IN)
             [(custom, generic)] = SQL.run(connection, "plan_cache.plans_made").fetchall()
-            made = {"variant": name, "custom": custom, "generic": generic}
-            yield made | plan_of_rare(connection)
+            yield {
+                "variant": name,
+                "custom": custom,
+                "generic": generic,
+                **plan_of_rare(connection),
+            }
 
 
 def plan_of_rare(connection: psycopg.Connection) -> Row:
     """The plan by which the rare value is found, and the pages that it accesses."""
-    query = SQL.text("plan_cache.execute", state=RARE)
-    plan = plans.explain(connection, query, execute=True)
+    plan = plans.explain(connection, SQL.text("plan_cache.execute", state=RARE), execute=True)
     return {"shape": plan.shape().replace(" using ", " by "), "pages": plan.page_accesses}

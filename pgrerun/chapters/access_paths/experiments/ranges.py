@@ -44,8 +44,11 @@ _COUNTED = 5000  # rows whose instructions are counted
 
 def _sum(connection: psycopg.Connection, relation: str, first: int, rows: int) -> float:
     """Seconds of reading one range of keys."""
-    values = {"relation": relation, "first": first, "last": first + rows - 1}
-    return timed(connection, SQL.text("scans.sum_range", **values), rows)
+    return timed(connection, _summed(relation, first, rows), rows)
+
+
+def _summed(relation: str, first: int, rows: int) -> str:
+    return SQL.text("scans.sum_range", relation=relation, first=first, last=first + rows - 1)
 
 
 def unmark(connection: psycopg.Connection, relation: str, percent: int) -> None:
@@ -70,8 +73,7 @@ def fractions(bed: Testbed) -> Iterator[Row]:
 
             def measure(block: Block, scan: str, length: float = length) -> dict[str, float]:
                 allow_only(connection, SCANS[scan])
-                once = lambda: _sum(connection, COVERED, 1, rows)
-                return {"seconds": repeated(once, length)}
+                return {"seconds": repeated(lambda: _sum(connection, COVERED, 1, rows), length)}
 
             unmark(connection, COVERED, percent)
             yield from bed.compare(
@@ -87,7 +89,7 @@ def scan_instructions(bed: Testbed) -> Iterator[Row]:
     ready(cluster, bed.parameters.accounts, COVERED)
     with cluster.connect() as connection:
         unmark(connection, COVERED, 0)
-    query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=_COUNTED)
+    query = _summed(COVERED, 1, _COUNTED)
     found = callgrind.executed(
         cluster, {scan: (allowed(only), query) for scan, only in SCANS.items()}
     )
@@ -156,8 +158,7 @@ def ranges_on_slow_disk(bed: Testbed) -> Iterator[Row]:
     is as fast here as if each did. `reads` are those of one range.
     """
     rows = bed.parameters.accounts
-    pool = f"{pool_pages(rows) * PAGE // 1024}kB"
-    server, disk = bed.cluster_on_slow_disk(shared_buffers=pool)
+    server, disk = bed.cluster_on_slow_disk(shared_buffers=f"{pool_pages(rows) * PAGE // 1024}kB")
     ready(server, rows, SCATTERED)
     slow = Disk(1 / (2 * printed.cell("access_paths_lookups", "primary_key", "tps")), only="base/")
     with server.connect() as connection:
@@ -173,9 +174,7 @@ def ranges_on_slow_disk(bed: Testbed) -> Iterator[Row]:
             once = lambda: _sum(connection, SCATTERED, first(), _SHORT_RANGE)
             with disk.serving(slow):
                 seconds = repeated(once, bed.parameters.milliseconds)
-            one = first()
-            values = {"relation": SCATTERED, "first": one, "last": one + _SHORT_RANGE - 1}
-            query = SQL.text("scans.sum_range", **values)
+            query = _summed(SCATTERED, first(), _SHORT_RANGE)
             read = plans.explain(connection, query, execute=True).buffers
             return {"seconds": seconds, "reads": read["shared_read"] if read else 0}
 
@@ -192,7 +191,6 @@ def updates(bed: Testbed) -> Iterator[Row]:
     pages that were hit at least once, at random.
     """
     rows = bed.parameters.accounts
-    query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=rows)
     with place(bed, AMPLE, rows).connect() as connection:
         load(connection, rows, COVERED)
         size = sizes.pages(connection, COVERED)
@@ -200,16 +198,21 @@ def updates(bed: Testbed) -> Iterator[Row]:
             for _ in range(2):  # 9.2 marks a page that it cleaned by the next vacuum only
                 SQL.run(connection, "scans.vacuum", relation=COVERED)
             seed_random(connection, bed.parameters.seed)
-            drawn = round(number * size)
-            SQL.run(connection, "scans.update_at_random", rows=rows, updates=drawn)
-            allow_only(connection, "indexonlyscan")
-            plans.explain(connection, query, execute=True)  # marks the entries of dead versions
-            scan = plans.explain(connection, query, execute=True).scan_of(COVERED)
+            SQL.run(connection, "scans.update_at_random", rows=rows, updates=round(number * size))
             yield {
                 "updates": float(number),
-                "fetched": scan.properties["Heap Fetches"] / rows,
+                "fetched": _fetched(connection, COVERED, rows),
                 "computed": model.share_unmarked(number),
             }
+
+
+def _fetched(connection: psycopg.Connection, relation: str, rows: int) -> float:
+    """Share of all accounts that an index-only scan looks up in the table."""
+    query = _summed(relation, 1, rows)
+    allow_only(connection, SCANS[ONLY])
+    plans.explain(connection, query, execute=True)  # marks the entries of dead versions
+    scan = plans.explain(connection, query, execute=True).scan_of(relation)
+    return scan.properties["Heap Fetches"] / rows
 
 
 _LOOKS = 10  # at the table, from one visit of autovacuum to the next
@@ -247,10 +250,9 @@ def updated_all_the_time(bed: Testbed) -> Iterator[Row]:
         _await_visit(connection, rows, before)
         return {name: sum(look[name] for look in looks) / _LOOKS for name in looks[0]}
 
-    many = bed.timed_pairs(bed.fewer_pairs)
     with server.reloaded(autovacuum_naptime="1s", autovacuum="on"), server.connect() as connection:
         SQL.run(connection, "scans.drop_key", relation=CHURNED, key=f"{CHURNED}_pkey")
-        yield from bed.compare(measure, [{}], pairs=many, warmup=0)
+        yield from bed.compare(measure, [{}], pairs=bed.timed_pairs(bed.fewer_pairs), warmup=0)
 
 
 def _churn(connection: psycopg.Connection, rows: int, many: int) -> None:
@@ -265,11 +267,7 @@ def _look(
     """Share of the rows that are looked up, and seconds of each scan, which take turns in going
     first.
     """
-    query = SQL.text("scans.sum_range", relation=CHURNED, first=1, last=rows)
-    allow_only(connection, SCANS[ONLY])
-    plans.explain(connection, query, execute=True)  # marks the entries of dead versions
-    scan = plans.explain(connection, query, execute=True).scan_of(CHURNED)
-    found = {"fetched": scan.properties["Heap Fetches"] / rows}
+    found = {"fetched": _fetched(connection, CHURNED, rows)}
     for which in list(_TIMES)[:: -1 if number % 2 else 1]:
         allow_only(connection, SCANS[which])
         found[_TIMES[which]] = repeated(lambda: _sum(connection, CHURNED, 1, rows), milliseconds)

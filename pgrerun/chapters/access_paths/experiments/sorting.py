@@ -82,8 +82,7 @@ def sorts_of(
     set_session(connection, SESSION)
 
     def measure(block: Block, key: str, how: str) -> dict[str, float]:
-        once = lambda: timed(connection, _statement(key, how))
-        return {"seconds": repeated(once, milliseconds)}
+        return {"seconds": repeated(lambda: timed(connection, _statement(key, how)), milliseconds)}
 
     variants = [{"key": key, "how": how} for key in keys for how in (SUPPORTED, UNSUPPORTED)]
     variants.append({"key": "none", "how": UNSORTED})

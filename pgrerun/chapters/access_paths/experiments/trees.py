@@ -39,9 +39,14 @@ def points(bed: Testbed) -> Iterator[Row]:
     with bed.server.connect() as connection:
         copy_without_sort_support(connection, "gist", "point_ops", "points_unsorted")
         build(connection, "points", "trees.points", objects=bed.parameters.objects)
-        queries = [SQL.text("trees.search_box", number=number) for number in range(SEARCHES)]
-        milliseconds, pairs = shortened(bed.parameters.milliseconds), bed.fewer_pairs
-        yield from _built(bed, connection, POINT_INDEXES, queries, milliseconds, pairs)
+        yield from _built(
+            bed,
+            connection,
+            POINT_INDEXES,
+            [SQL.text("trees.search_box", number=number) for number in range(SEARCHES)],
+            shortened(bed.parameters.milliseconds),
+            bed.fewer_pairs,
+        )
 
 
 @experiment(units=UNITS)
@@ -66,11 +71,15 @@ def search_instructions(bed: Testbed) -> Iterator[Row]:
     the planner would choose between them.
     """
     cluster, statements = bed.cluster(), {}
-    relations = {SPACE: "pages", BTREE: "more_pages"}
     with cluster.connect() as connection:
-        for index, relation in relations.items():
-            objects = {"relation": relation, "objects": bed.parameters.objects}
-            build(connection, relation, "trees.addresses", **objects)
+        for index, relation in {SPACE: "pages", BTREE: "more_pages"}.items():
+            build(
+                connection,
+                relation,
+                "trees.addresses",
+                relation=relation,
+                objects=bed.parameters.objects,
+            )
             SQL.run(connection, "trees.drop_index")
             SQL.run(connection, TEXT_INDEXES[index], relation=relation)
             SQL.run(connection, "trees.keep_index", kept=f"searched_{relation}")

@@ -180,9 +180,8 @@ def _checked(connection: psycopg.Connection) -> dict[str, int]:
         allow_only(connection, scan)
         answers += SQL.run(connection, "visibility.crashed_sums").fetchall()
     (count, total), (true_count, true_total) = answers
-    differing = abs(count - true_count) + abs(total - true_total)
-    names = ("updated", "marked", "wrong_visible", "wrong_frozen", "differing")
-    return dict(zip(names, (*marks, differing)))
+    found = dict(zip(("updated", "marked", "wrong_visible", "wrong_frozen"), marks))
+    return found | {"differing": abs(count - true_count) + abs(total - true_total)}
 
 
 @experiment(units={"bits": "bits", "records": "records"})
@@ -195,9 +194,11 @@ def logged(bed: Testbed) -> Iterator[Row]:
         for change, statement in (("set", "vacuum_small"), ("cleared", "update_row")):
             before, start = _step(connection, 0, change, "", None), wal.position(connection)
             after, end = _step(connection, 0, change, statement, None), wal.position(connection)
-            records = wal.marks(connection, "small", start, end)[change]
-            changed = abs(after["all_visible"] - before["all_visible"])
-            yield {"change": change, "bits": changed, "records": records}
+            yield {
+                "change": change,
+                "bits": abs(after["all_visible"] - before["all_visible"]),
+                "records": wal.marks(connection, "small", start, end)[change],
+            }
 
 
 # ---- VACUUM
@@ -228,12 +229,11 @@ def skipped(bed: Testbed, every: tuple[int, ...] = EVERY) -> Iterator[Row]:
         pages = sizes.pages(connection, "sparse")
         for number in every:
             SQL.run(connection, "visibility.change_every", every=number)
-            scanned = _scanned(connection, "sparse", "visibility.vacuum_sparse")
             yield {
                 "every": number,
                 "pages": pages,
                 "changed": -(-pages // number),
-                "scanned": scanned,
+                "scanned": _scanned(connection, "sparse", "visibility.vacuum_sparse"),
                 "computed": model.pages_scanned(pages, number),
             }
 
@@ -310,8 +310,12 @@ def autovacuum(bed: Testbed) -> Iterator[Row]:
             _await_round(connection)
             for table, name in TABLES.items():
                 marked, times = _state(connection, name)
-                pages = sizes.pages(connection, name)
-                yield {"table": table, "pages": pages, "marked": marked, "vacuumed": times}
+                yield {
+                    "table": table,
+                    "pages": sizes.pages(connection, name),
+                    "marked": marked,
+                    "vacuumed": times,
+                }
 
 
 def _await_round(connection: psycopg.Connection) -> None:

@@ -34,17 +34,11 @@ AGAIN = "after a read, again"
 QUIET = {"bgwriter_lru_maxpages": 0}
 
 
-def _shares() -> dict[float, float]:
-    """Sizes of the pool as multiples of the relation that is read, by that to two digits.
-
-    The slides' three, exactly the relation's size, and four times that.
-    """
-    rounds = printed.derived("explorations_pool_rounds").iloc[0]
-    shares = [float(rounds[f"share_{pool}"]) for pool in ("mb128", "mb208", "mb500")]
-    return {round(share, 2): share for share in sorted([*shares, 1.0, 4.0])}
-
-
-SHARES = _shares()
+_ROUNDS = printed.derived("explorations_pool_rounds").iloc[0]
+_SLIDES = [float(_ROUNDS[f"share_{pool}"]) for pool in ("mb128", "mb208", "mb500")]
+# Sizes of the pool as multiples of the relation that is read, by that to two digits: the slides'
+# three, exactly the relation's size, and four times that.
+SHARES = {round(share, 2): share for share in sorted([*_SLIDES, 1.0, 4.0])}
 EQUAL, ABOVE = 1.0, 4.0
 TWICE = min(share for share in SHARES if share > 2)  # the slides' largest
 BELOW = min(SHARES)
@@ -80,9 +74,10 @@ def _load_small(server: Cluster, tuples: int) -> None:
     with server.connect() as connection:
         for other in OTHERS:
             if not loading.is_ours(connection, other):
-                create = SQL.text("buffer_pool.other_relation", relation=other)
                 with connection.transaction():
-                    loading.replace(connection, other, create)
+                    loading.replace(
+                        connection, other, SQL.text("buffer_pool.other_relation", relation=other)
+                    )
                 # or its first reader sets hints, and makes its pages dirty
                 SQL.run(connection, "buffer_pool.vacuum_other", relation=other)
 
@@ -109,19 +104,27 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
 
     From memory, as the slides' 237 MB in a fifth of a second came. One variant runs twice.
     """
-    servers = {pool: cluster(bed, pool) for pool in SHARES}
+    variants = [{"pool": pool, "before": before} for pool in SHARES for before in (CLEAN, DIRTY)]
+    many = int(bed.parameters.pairs)
+    yield from _compare_reads(bed, [*variants, {"pool": EQUAL, "before": AGAIN}], many)
+
+
+def _compare_reads(
+    bed: Testbed, variants: Sequence[Row], many: int, fixed: bool = False
+) -> Iterator[Row]:
+    servers = {pool: cluster(bed, pool) for pool in dict.fromkeys(one["pool"] for one in variants)}
 
     def measure(block: Block, pool: float, before: str) -> dict[str, float]:
         with servers[pool].connect() as connection:
-            return {"time": 1000 * _timed(connection).seconds}
+            return {"time": 1000 * _timed(connection)}
 
-    variants = [{"pool": pool, "before": before} for pool in SHARES for before in (CLEAN, DIRTY)]
     yield from bed.compare(
         measure,
-        [*variants, {"pool": EQUAL, "before": AGAIN}],
+        variants,
         prepare=lambda block, pool, before: prepare(servers[pool], before),
-        pairs=bed.timed_pairs(int(bed.parameters.pairs)),
+        pairs=bed.timed_pairs(many),
         warmup=0,  # each is vacuumed first
+        fixed=fixed,
         tuples=bed.parameters.tuples,
     )
 
@@ -133,26 +136,12 @@ def reads_in_a_small_pool(bed: Testbed) -> Iterator[Row]:
     The print's slow-down is a few per cent, and so is what one read differs by from the next. After
     a read it runs twice a block, so that what two alike differ by is known as well as it is.
     """
-    server = cluster(bed, BELOW)
-
-    def measure(block: Block, before: str) -> dict[str, float]:
-        with server.connect() as connection:
-            return {"time": 1000 * _timed(connection).seconds}
-
-    yield from bed.compare(
-        measure,
-        {"before": [CLEAN, DIRTY, AGAIN]},
-        prepare=lambda block, before: prepare(server, before),
-        pairs=bed.timed_pairs(4 * int(bed.parameters.pairs)),
-        warmup=0,  # each is vacuumed first
-        fixed=True,
-        pool=BELOW,
-        tuples=bed.parameters.tuples,
-    )
+    variants = [{"pool": BELOW, "before": before} for before in (CLEAN, DIRTY, AGAIN)]
+    yield from _compare_reads(bed, variants, 4 * int(bed.parameters.pairs), fixed=True)
 
 
-def _timed(connection: psycopg.Connection, relations: Sequence[str] = (READ,)) -> clock.Watch:
-    """Read miltup1 once, or each of these; a new session's catalog lookups aren't timed."""
+def _timed(connection: psycopg.Connection, relations: Sequence[str] = (READ,)) -> float:
+    """Seconds to read miltup1 once, or each of these, without a new session's catalog lookups."""
     scans = [SQL.text("buffer_pool.scan", relation=one).encode() for one in relations]
     set_session(connection, ONE_PROCESS)
     for scan in scans:
@@ -160,7 +149,7 @@ def _timed(connection: psycopg.Connection, relations: Sequence[str] = (READ,)) -
     with clock.stopwatch() as watch:
         for scan in scans:
             connection.execute(scan).fetchone()
-    return watch
+    return watch.seconds
 
 
 @experiment(units={"time": "ms", "written": "pages"}, needs=["restart"])
@@ -193,8 +182,8 @@ def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
             server.connect() as connection,
             counter.measured(connection) as delta,
         ):
-            watch = _timed(connection, READERS)
-        return {"time": 1000 * watch.seconds, "written": _written(delta)["client_backend"]}
+            seconds = _timed(connection, READERS)
+        return {"time": 1000 * seconds, "written": _written(delta)["client_backend"]}
 
     yield from bed.compare(
         measure,
@@ -240,10 +229,10 @@ def reads_on_slow_disk(bed: Testbed) -> Iterator[Row]:
             if releases.knows(server.version, "io_combine_limit"):
                 connection.execute("SET io_combine_limit = 1")
             with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
-                watch = _timed(connection)
+                seconds = _timed(connection)
         asked = stretch.counts()
         return {
-            "time": 1000 * watch.seconds,
+            "time": 1000 * seconds,
             "reads": asked.reads.requests,
             "writes": asked.writes.requests,
         }
@@ -291,27 +280,24 @@ def counted_reads(
             for other in displacing:
                 SQL.run(connection, "buffer_pool.scan", relation=other)
             prepare(connection, before)
-            row: Row = {
+            dirty_before = dirty_pages(probe)
+            pages = explained_read(connection, relation).buffers or {}
+            [kept] = look(probe, "buffer_pool.pages_left")
+            yield {
                 "pool": pool,
                 "ring": relation == READ,
                 "before": before,
-                "dirty_before": dirty_pages(probe),
-                **reads(connection, relation),
+                "dirty_before": dirty_before,
+                **{what: pages[f"shared_{what}"] for what in ("read", "hit", "written")},
+                "dirty_after": dirty_pages(probe),
+                "kept": kept,
             }
-            [kept] = look(probe, "buffer_pool.pages_left")
-            yield row | {"dirty_after": dirty_pages(probe), "kept": kept}
 
 
-def reads(connection: psycopg.Connection, relation: str) -> dict[str, int]:
-    """Pages of one read of a relation: read, hit (found in the pool) and written."""
-    pages = explained_read(connection, relation).buffers or {}
-    return {what: pages[f"shared_{what}"] for what in ("read", "hit", "written")}
-
-
-def explained_read(connection: psycopg.Connection, relation: str) -> plans.Plan:
+def explained_read(connection: psycopg.Connection, relation: str, wal: bool = False) -> plans.Plan:
     """The plan of one read of a relation, with its pages and its time."""
     scan = SQL.text("buffer_pool.scan", relation=relation)
-    return plans.explain(connection, scan, execute=True)
+    return plans.explain(connection, scan, execute=True, wal=wal)
 
 
 def look(connection: psycopg.Connection, name: str, **values: str) -> tuple[int, ...]:
@@ -446,11 +432,10 @@ def first_reader(bed: Testbed) -> Iterator[Row]:
     """Three reads of the updated relation after an update and a checkpoint."""
     server = cluster(bed, ABOVE)
     releases.require(server.version, "EXPLAIN (WAL)")
-    scan = SQL.text("buffer_pool.scan", relation=UPDATED)
     with server.connect() as connection:
         prepare(connection, CHECKPOINTED)
         for number in (1, 2, 3):
-            plan = plans.explain(connection, scan, execute=True, wal=True)
+            plan = explained_read(connection, UPDATED, wal=True)
             yield {
                 "reader": number,
                 "pages": plan.page_accesses,
@@ -464,8 +449,7 @@ def first_reader(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"bytes": "bytes/tuple"})
 def wal_of_an_update(bed: Testbed) -> Iterator[Row]:
     """WAL of an update of every tuple, right after a checkpoint and without one before."""
-    server = cluster(bed, ABOVE)
-    with server.connect() as connection:
+    with cluster(bed, ABOVE).connect() as connection:
         settle(connection)
         for after_checkpoint in (True, False):
             with wal.written(connection) as written:
@@ -508,8 +492,11 @@ def checkpoint_triggers(bed: Testbed) -> Iterator[Row]:
             continue
         time.sleep(0.03)  # the log's last line
         reasons = re.findall(r"(?:checkpoint|restartpoint) starting: (.*)", server.log()[start:])
-        reason = ", ".join(dict.fromkeys(reasons)) or "none"
-        yield {"event": event, "checkpoints": len(reasons), "reason": reason}
+        yield {
+            "event": event,
+            "checkpoints": len(reasons),
+            "reason": ", ".join(dict.fromkeys(reasons)) or "none",
+        }
 
 
 def _happen(server: Cluster, happen: str | Callable[[Cluster], None]) -> None:

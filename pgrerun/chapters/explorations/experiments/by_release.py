@@ -5,7 +5,7 @@ data checksums, which initdb of PostgreSQL 18 would switch on and that of older 
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pgrerun.chapters.explorations.relations import LARGE, SMALL, SQL, keyed, na
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import Cluster, Programs, fetched, releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened, side_by_side
 
 SETTINGS = {"shared_buffers": "512MB", "synchronous_commit": "off"}
 CLIENTS = (1, 8)
@@ -88,14 +88,14 @@ def speed_by_release(bed: Testbed) -> Iterator[Row]:
     All is in the buffer pool and nothing is written, so that nobody waits for a disk. As no word
     is decided by it, a run lasts a fifth of what others do.
     """
-    with ExitStack() as stack:
-        servers = {}
-        for release, programs in compared(bed, bed.parameters.releases).items():
-            options = ("--no-data-checksums",) if programs.release >= (18,) else ()
-            server = stack.enter_context(Cluster(programs, SETTINGS, initdb=options))
+    unchecked = lambda one: ("--no-data-checksums",) if one.release >= (18,) else ()
+    with side_by_side(
+        (release, Cluster(one, SETTINGS, initdb=unchecked(one)))
+        for release, one in compared(bed, bed.parameters.releases).items()
+    ) as servers:
+        for server in servers.values():
             for tuples in (SMALL, LARGE):
                 keyed(server, name(tuples), tuples)
-            servers[release] = server
 
         def measure(
             block: Block, release: str, script: str, clients: int, tuples: int

@@ -34,8 +34,11 @@ Held = Sequence[tuple[Page, int] | None]
 
 def _pages(size: int) -> dict[str, int]:
     """All relations and their pages, in a pool of `size`."""
-    watched = dict.fromkeys(WATCHED, size // 16)
-    return watched | dict.fromkeys(MEMBERS, size // 10) | {"large": 4 * size}
+    return {
+        **dict.fromkeys(WATCHED, size // 16),
+        **dict.fromkeys(MEMBERS, size // 10),
+        "large": 4 * size,
+    }
 
 
 def _crowd(step: int) -> list[str]:
@@ -94,15 +97,19 @@ def _read_more(connection: psycopg.Connection, flood: str, step: int, size: int)
 
 
 def _row(strategy: str, flood: str, watched: str, step: int) -> Row:
-    read = {"watched": watched.replace("_", " "), "pages_read": step * STEP / 10}
-    return {"strategy": strategy, "flood": flood, **read}
+    return {
+        "strategy": strategy,
+        "flood": flood,
+        "watched": watched.replace("_", " "),
+        "pages_read": step * STEP / 10,
+    }
 
 
 def _kept(probe: psycopg.Connection, flood: str, step: int, size: int) -> Iterator[Row]:
     for watched in WATCHED:
         pages, usage = look(probe, "clock_sweep.kept", relation=watched)
-        row = _row(SERVER, flood, watched, step)
-        yield row | {"kept": pages / _pages(size)[watched], "usage": usage}
+        kept = {"kept": pages / _pages(size)[watched], "usage": usage}
+        yield _row(SERVER, flood, watched, step) | kept
 
 
 def _held(probe: psycopg.Connection, names: Mapping[int, str]) -> Held:
@@ -116,13 +123,12 @@ def _held(probe: psycopg.Connection, names: Mapping[int, str]) -> Held:
 
 def replayed(held: Held) -> Iterator[Row]:
     """What each strategy keeps of a pool that held this, when the crowd is read."""
-    size = len(held)
     pages_of = {
         relation: [(relation, 0, block) for block in range(pages)]
-        for relation, pages in _pages(size).items()
+        for relation, pages in _pages(len(held)).items()
     }
     last_read = pages_of["read_six_times"][-1]
-    hand = ([one and one[0] for one in held].index(last_read) + 1) % size
+    hand = ([one and one[0] for one in held].index(last_read) + 1) % len(held)
     for name, strategy in STRATEGIES.items():
         pool = strategy.holding(held, hand=hand)
         for step in range(STEPS + 1):

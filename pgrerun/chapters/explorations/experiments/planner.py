@@ -115,15 +115,12 @@ HASHING = {
 def _hashing(connection: psycopg.Connection, attribute: str, plan: str, work_mem_kb: int) -> Row:
     """What a grouping took; what EXPLAIN doesn't tell is missing."""
     found = _grouping(connection, attribute, plan, work_mem_kb, execute=True)
-    told = {
-        "batches": "HashAgg Batches",
-        "disk_kb": "Disk Usage",
-        "memory_kb": "Peak Memory Usage",
-    }
     return {
         "work_mem_kb": work_mem_kb,
         "plan": _shape(found),
-        **{column: found.properties.get(key) for column, key in told.items()},
+        "batches": found.properties.get("HashAgg Batches"),
+        "disk_kb": found.properties.get("Disk Usage"),
+        "memory_kb": found.properties.get("Peak Memory Usage"),
         "pages": found.page_accesses,
     }
 
@@ -167,13 +164,15 @@ def grouping_times(bed: Testbed) -> Iterator[Row]:
         def measure(
             block: Block, attribute: str, plan: str, work_mem_kb: int, picked: bool
         ) -> dict[str, float]:
-            settings = {**FORCED[plan], "work_mem": f"{work_mem_kb}kB"}
             drawn = (attribute, plan, work_mem_kb) in DRAWN
-            seconds = shortened(bed.parameters.seconds, told=drawn)
-            return _kept(connection, attribute, settings, seconds)
+            settings = {**FORCED[plan], "work_mem": f"{work_mem_kb}kB"}
+            return _kept(
+                connection, attribute, settings, shortened(bed.parameters.seconds, told=drawn)
+            )
 
-        few = bed.timed_pairs(statistics.ENOUGH)
-        yield from bed.compare(measure, variants, pairs=few, warmup=0)
+        yield from bed.compare(
+            measure, variants, pairs=bed.timed_pairs(statistics.ENOUGH), warmup=0
+        )
 
 
 @experiment(units={"time": "ms"})
@@ -266,10 +265,6 @@ def join_plans(bed: Testbed) -> Iterator[Row]:
             own: Settings = {"enable_parallel_hash": "off", "work_mem": f"{work_mem_kb}kB"}
             own = {**own, "hash_mem_multiplier": multiplier} if known else own
             query = join(small, large, attributes)
-            costs = {
-                cost: explained(connection, query, {**own, **forced}).total_cost
-                for cost, forced in FORCED_JOINS.items()
-            }
             yield {
                 "small": small,
                 "large": large,
@@ -277,7 +272,10 @@ def join_plans(bed: Testbed) -> Iterator[Row]:
                 "of_small": attributes[0],
                 "of_large": attributes[1],
                 "work_mem_kb": work_mem_kb,
-                **costs,
+                **{
+                    cost: explained(connection, query, {**own, **forced}).total_cost
+                    for cost, forced in FORCED_JOINS.items()
+                },
                 "picked": explained(connection, query, own).joins[0],
             }
 

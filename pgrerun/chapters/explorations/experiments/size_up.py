@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import psycopg
-
 from pgrerun.chapters.explorations.relations import (
     LARGE,
     ONE_PROCESS,
@@ -14,7 +12,6 @@ from pgrerun.chapters.explorations.relations import (
     heap_pages,
     keyed,
     milliseconds,
-    more_pairs,
     name,
     sizes,
     workers,
@@ -66,11 +63,10 @@ def point_plans(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"planned": "workers", "launched": "workers"})
 def planned_workers(bed: Testbed) -> Iterator[Row]:
     """Workers for a scan of miltup, by the two settings that limit them."""
-    query = statement(LARGE, NOT_INDEXED)
     with connected(bed, LARGE) as connection:
         for most, per_gather in ((8, 2), (1, 2), (0, 2), (8, 1), (8, 0)):
             limits = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
-            plan = explained(connection, query, limits, execute=True)
+            plan = explained(connection, statement(LARGE, NOT_INDEXED), limits, execute=True)
             yield {
                 **limits,
                 "planned": workers(plan, "Planned"),
@@ -90,28 +86,29 @@ def point_times(bed: Testbed) -> Iterator[Row]:
     between the smallest and the largest decide no word, and are timed a fifth as long.
     """
     smallest, *_, largest = sizes(bed)
-    many = {"lookup": more_pairs(bed), "scan": bed.timed_pairs(statistics.ENOUGH)}
+    # of lookups half as many again, as a word asks for a small difference, or for none
+    many = {"lookup": 3 * int(bed.parameters.pairs) // 2, "scan": statistics.ENOUGH}
     with connected(bed, *sizes(bed)) as connection:
         for query in many:
 
             def measure(block: Block, tuples: int, query: str = query) -> dict[str, float]:
-                between = tuples not in (smallest, largest)
-                seconds = shortened(bed.parameters.seconds, told=between)
+                seconds = shortened(bed.parameters.seconds, told=tuples not in (smallest, largest))
                 if query == "lookup":
-                    return {"time": _lookup(connection, tuples, seconds)}
+                    # many in a loop within the server: to and fro, and planning, take longer and
+                    # the same time in any relation. EXPLAIN tells it by the microsecond, of which
+                    # it takes two or three.
+                    loop = statement(tuples, INDEXED, LOOKUPS)
+                    return {"time": milliseconds(connection, loop, {}, seconds) / LOOKUPS}
                 scan = statement(tuples, NOT_INDEXED)
                 return {"time": milliseconds(connection, scan, {}, seconds)}
 
-            variants = {"tuples": sizes(bed)}
-            yield from bed.compare(measure, variants, pairs=many[query], warmup=0, query=query)
-
-
-def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
-    """Mean of many in a loop within the server: to and fro, and planning, take longer and the same
-    time in any relation. EXPLAIN tells it by the microsecond, of which it takes two or three.
-    """
-    many = statement(tuples, INDEXED, LOOKUPS)
-    return milliseconds(connection, many, {}, seconds) / LOOKUPS
+            yield from bed.compare(
+                measure,
+                {"tuples": sizes(bed)},
+                pairs=bed.timed_pairs(many[query]),
+                warmup=0,
+                query=query,
+            )
 
 
 @experiment(units={"planning": "ms", "execution": "ms"})
@@ -166,8 +163,14 @@ def cold(bed: Testbed) -> Iterator[Row]:
                     found[f"{state}_{words}"] = milliseconds(connection, query, {}, repeated)
         return found
 
-    tuples = {"small": smallest, "large": largest}
-    yield from bed.compare(measure, [{}], pairs=bed.timed_pairs(RESTARTS), warmup=0, **tuples)
+    yield from bed.compare(
+        measure,
+        [{}],
+        pairs=bed.timed_pairs(RESTARTS),
+        warmup=0,
+        small=smallest,
+        large=largest,
+    )
 
 
 EMPTIED, RESTARTED, OPENED = (
@@ -193,10 +196,10 @@ def first_lookups(bed: Testbed) -> Iterator[Row]:
     def looked_up(times: int) -> list[float]:
         with server.connect() as connection:
             set_session(connection, ONE_PROCESS)
-            executed = (
-                plans.explain(connection, query, execute=True, buffers=False) for _ in range(times)
-            )
-            return [plan.execution_ms or 0 for plan in executed]
+            return [
+                plans.explain(connection, query, execute=True, buffers=False).execution_ms or 0
+                for _ in range(times)
+            ]
 
     def prepare(block: Block, state: str) -> None:
         if state == EMPTIED:
@@ -210,9 +213,14 @@ def first_lookups(bed: Testbed) -> Iterator[Row]:
         first, *later = looked_up(6)
         return {"first": first, "later": statistics.median(later).estimate}
 
-    variants = {"state": [EMPTIED, RESTARTED, OPENED]}
-    many = bed.timed_pairs(RESTARTS)
-    yield from bed.compare(measure, variants, pairs=many, warmup=0, prepare=prepare, fixed=True)
+    yield from bed.compare(
+        measure,
+        {"state": [EMPTIED, RESTARTED, OPENED]},
+        pairs=bed.timed_pairs(RESTARTS),
+        warmup=0,
+        prepare=prepare,
+        fixed=True,
+    )
 
 
 @experiment(units={"time": "ms", "waiting": "share"}, needs=["restart"])
@@ -247,5 +255,10 @@ def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
                 time = milliseconds(connection, scan, {})
         return {"time": time, "waiting": 1000 * stretch.counts().reads.busy / time}
 
-    many = bed.timed_pairs(statistics.ENOUGH)
-    yield from bed.compare(measure, {"tuples": [small, large]}, pairs=many, warmup=0, large=large)
+    yield from bed.compare(
+        measure,
+        {"tuples": [small, large]},
+        pairs=bed.timed_pairs(statistics.ENOUGH),
+        warmup=0,
+        large=large,
+    )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,14 +15,13 @@ from pgrerun.chapters.hot.variants import (
     REDUCED,
     SQL,
     UNPRUNED,
-    is_unpruned,
     run_pgbench,
     updates,
 )
 from pgrerun.lab.instruments import counters, pgbench, sessions, sizes
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, Programs, builds, fetched, value
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, side_by_side
 from pgrerun.record import printed
 
 BEFORE, WITH = "before-hot", "hot"
@@ -66,13 +65,13 @@ def least_pool(connections: int) -> int:
     return 2 * (connections + BESIDE)
 
 
-def both_commits(stack: ExitStack, settings: Mapping[str, str | int]) -> dict[str, Cluster]:
-    """Servers of the commit before HOT and of the one with it, by name, until the stack unwinds.
+def both_commits(settings: Mapping[str, str | int]) -> AbstractContextManager[dict[str, Cluster]]:
+    """Servers of the commit before HOT and of the one with it, by name, until the block ends.
 
     CannotMeasure, and none is started, unless both are registered.
     """
     found = {name: fetched.build(name) for name in (BEFORE, WITH)}
-    return {name: stack.enter_context(Cluster(one, settings)) for name, one in found.items()}
+    return side_by_side((name, Cluster(one, settings)) for name, one in found.items())
 
 
 MANY = 10  # clients in Merlin's runs of more than one
@@ -101,9 +100,7 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
     CannotMeasure unless both commits are registered.
     """
     ours = Pgbench(MANY, accounts, prefix="")
-    settings = {"fsync": "off", "max_connections": MANY + BESIDE}
-    with ExitStack() as stack:
-        servers = both_commits(stack, settings)
+    with both_commits({"fsync": "off", "max_connections": MANY + BESIDE}) as servers:
 
         def load(server: str) -> None:
             ours.load(servers[server])
@@ -152,8 +149,9 @@ class _Turns:
         return found | {"transactions": self.parts * found["transactions"], "part": part}
 
     def _part(self, server: str, seed: int) -> dict[str, float]:
-        many = self.transactions / self.parts
-        return _whole(self.servers[server], self.ours, self.clients, seed, many)
+        return _whole(
+            self.servers[server], self.ours, self.clients, seed, self.transactions / self.parts
+        )
 
 
 def _as_many(bed: Testbed) -> float:
@@ -176,7 +174,7 @@ def _whole(
         seed=seed,
     )
     with server.connect() as connection:
-        counted = counters.counts_each(connection, ACCOUNTS[0])[ACCOUNTS[0]]
+        counted = counters.counts(connection, ACCOUNTS[0])
     share = counted["hot_updated"] / counted["updated"]
     return {"tps": done.tps, "hot_share": share, "transactions": each * clients}
 
@@ -184,11 +182,6 @@ def _whole(
 # ---- Merlin's wide variety
 
 SCALES = (1, 3, 10)
-# Scale and clients.
-TEN_CLIENTS = tuple((scale, MANY) for scale in SCALES)
-AS_MANY_AS_BRANCHES = tuple((scale, scale) for scale in SCALES)
-
-
 PARTS_VACUUMED = {1: 3, 3: 3, MANY: 2}  # by clients, as PARTS; six pairs are whole runs of each
 
 
@@ -206,13 +199,13 @@ def merlins_setups(bed: Testbed) -> Iterator[Row]:
     CannotMeasure unless both commits are registered.
     """
     settings = {"fsync": "off", "max_connections": MANY + BESIDE, "autovacuum_naptime": "1s"}
-    with ExitStack() as stack:
-        servers = both_commits(stack, settings)
-        for setups, autovacuum in ((AS_MANY_AS_BRANCHES, "on"), (TEN_CLIENTS, "off")):
+    with both_commits(settings) as servers:
+        for autovacuum in ("on", "off"):
             for one in servers.values():
                 one.restart({"autovacuum": autovacuum})
-            for scale, clients in setups:
+            for scale in SCALES:
                 ours = Pgbench(scale, prefix="")
+                clients = scale if autovacuum == "on" else MANY
                 parts = PARTS_VACUUMED[clients] if autovacuum == "on" else 1
                 turns = _Turns(
                     servers, partial(_loaded, servers, ours), ours, clients, _as_many(bed), parts
@@ -237,10 +230,12 @@ def _loaded(servers: Mapping[str, Cluster], ours: Pgbench, server: str) -> None:
     ours.load(servers[server], autovacuum=True)
 
 
-def _settings(scale: int) -> dict[str, str | int]:
-    """The thread's, as far as it tells them."""
+def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
+    """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
+    scale = bed.parameters.thread_scale
+    ours = Pgbench(scale, accounts, prefix="")
     then = printed.table("hot_setup")["value"]
-    return {
+    settings = {  # the thread's, as far as it tells them
         "synchronous_commit": "on" if scale >= then["scale"] else "off",
         "shared_buffers": f"{then['shared_buffers']:g}MB",
         "autovacuum": "on",
@@ -248,21 +243,19 @@ def _settings(scale: int) -> dict[str, str | int]:
         "autovacuum_vacuum_scale_factor": f"{then['autovacuum_scale_factor']:g}",
         "max_connections": scale + BESIDE,
     }
-
-
-def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
-    """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
-    scale = bed.parameters.thread_scale
-    ours = Pgbench(scale, accounts, prefix="")
-    with Cluster(programs, _settings(scale)) as server:
+    with Cluster(programs, settings) as server:
         ours.load(server, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
-        with server.connect() as connection, sessions.snapshot(server, is_unpruned(variant)):
+        with server.connect() as connection, sessions.snapshot(server, variant == UNPRUNED):
             if ddl := INDEXES[variant]:
                 SQL.run(connection, ddl)
             before = sizes.pages_of(connection, ACCOUNTS)
-            seed = bed.parameters.seed
             done = run_pgbench(
-                server, ours, REDUCED, updates(ours), seed=seed, clients=ours.branches
+                server,
+                ours,
+                REDUCED,
+                updates(ours),
+                seed=bed.parameters.seed,
+                clients=ours.branches,
             )
             after = sizes.pages_of(connection, ACCOUNTS)
             counted = counters.counts_each(connection, *ACCOUNTS)

@@ -5,7 +5,6 @@ fixed seeds: the sizes are the same in every run, but for those that many client
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import NamedTuple
 
 import psycopg
@@ -24,7 +23,6 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     UPDATES,
     create,
-    is_unpruned,
     load,
     loaded,
     relations,
@@ -87,10 +85,11 @@ def _sizes(connection: psycopg.Connection, before: dict[str, int]) -> Iterator[R
 # ---- small tables
 
 TOGETHER = 30  # updates of either table that commit at once
-NAPTIME = printed.cell("hot_setup", "autovacuum_naptime", "value")
 # Transactions of the thread's full script without HOT in a nap of autovacuum.
 BETWEEN_VACUUMS = TOGETHER * round(
-    NAPTIME * printed.cell("hot_throughput", "full_head", "tps_including") / TOGETHER
+    printed.cell("hot_setup", "autovacuum_naptime", "value")
+    * printed.cell("hot_throughput", "full_head", "tps_including")
+    / TOGETHER
 )
 
 
@@ -128,12 +127,7 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
     """
     scale, clients = (int(printed.cell("hot_setup", of, "value")) for of in ("scale", "clients"))
     ours = Pgbench(scale, 1000, prefix="")
-    settings = {"fsync": "off", "max_connections": clients + BESIDE}
-    with ExitStack() as stack:
-        servers = both_commits(stack, settings)
-
-        def prepare(block: Block, server: str) -> None:
-            ours.load(servers[server], fillfactor={"accounts": FILLFACTOR})
+    with both_commits({"fsync": "off", "max_connections": clients + BESIDE}) as servers:
 
         def measure(block: Block, server: str) -> dict[str, float]:
             with servers[server].connect() as connection:
@@ -158,7 +152,9 @@ def small_tables_by_clients(bed: Testbed, transactions: int = BETWEEN_VACUUMS) -
             {"server": list(servers)},
             pairs=bed.fewest_pairs,
             warmup=0,
-            prepare=prepare,
+            prepare=lambda block, server: ours.load(
+                servers[server], fillfactor={"accounts": FILLFACTOR}
+            ),
             fixed=True,
         )
 
@@ -179,7 +175,7 @@ class Stop(NamedTuple):
 
 def stops(longest: float, variant: str, vacuumed: bool) -> list[Stop]:
     """After each half update per account, and where vacuum is due by the thread's scale factor."""
-    if is_unpruned(variant) and not vacuumed:
+    if variant == UNPRUNED and not vacuumed:
         longest = min(LONGEST_SNAPSHOT, longest)
     found = []
     # the thread's half and fifth of an update are whole tenths
@@ -207,8 +203,9 @@ def steady(bed: Testbed) -> Iterator[Row]:
             for number, stop in enumerate(stops(bed.parameters.rounds, variant, vacuumed)):
                 more = updates(ours, stop.until) - done
                 done += more
-                seed = bed.parameters.seed + number
-                run_in_server(connection, ours, "update_account", more, seed)
+                run_in_server(
+                    connection, ours, "update_account", more, bed.parameters.seed + number
+                )
                 if stop.seen:
                     yield place | {"updates": stop.until} | pages_of(connection, ACCOUNTS)
                 if stop.vacuum:
@@ -234,13 +231,18 @@ def computed(bed: Testbed, width: int = 121) -> Iterator[Row]:
             steps,
             width=width,
             fillfactor=FILLFACTOR,
-            pruning=not is_unpruned(variant),
+            pruning=variant != UNPRUNED,
             seed=bed.parameters.seed,
         )
         for stop, size in zip(at, grown, strict=True):
             if stop.seen:
-                place = {"variant": variant, "vacuumed": vacuumed, "updates": stop.until}
-                yield place | {"accounts": size.heap, "accounts_pkey": size.index}
+                yield {
+                    "variant": variant,
+                    "vacuumed": vacuumed,
+                    "updates": stop.until,
+                    "accounts": size.heap,
+                    "accounts_pkey": size.index,
+                }
 
 
 @experiment(units=dict.fromkeys((*ACCOUNTS, "per_leaf"), "pages"))
@@ -255,8 +257,13 @@ def scattered(bed: Testbed, rounds: int = 6) -> Iterator[Row]:
     with server.connect() as connection:
         for number in range(rounds + 1):
             if number:
-                seed = bed.parameters.seed + number
-                run_in_server(connection, ours, "update_account", ours.accounts, seed)
+                run_in_server(
+                    connection,
+                    ours,
+                    "update_account",
+                    ours.accounts,
+                    bed.parameters.seed + number,
+                )
             [per_leaf] = SQL.run(connection, "index_leaves").fetchone()
             yield {"updates": number} | pages_of(connection, ACCOUNTS) | {"per_leaf": per_leaf}
 
@@ -286,8 +293,8 @@ def queue_then(bed: Testbed, jobs: int = 1000, batches: int = 40) -> Iterator[Ro
     after CLUSTER, when nothing is open: from April 2007 on CLUSTER, too, keeps what a transaction
     may still read. CannotMeasure unless both commits are registered.
     """
-    with ExitStack() as stack:
-        for name, server in both_commits(stack, {"fsync": "off"}).items():
+    with both_commits({"fsync": "off"}) as servers:
+        for name, server in servers.items():
             for left_open in (False, True):
                 for row in _worked_off(server, HOT, left_open, jobs, batches):
                     yield {"server": name, "transaction_left_open": left_open} | row

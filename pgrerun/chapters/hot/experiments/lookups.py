@@ -5,7 +5,6 @@ which autovacuum has cleared away as far as it came.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 from pgrerun.chapters.hot.experiments.builds import BESIDE, both_commits, least_pool
 from pgrerun.chapters.hot.experiments.throughput import (
@@ -27,7 +26,7 @@ from pgrerun.chapters.hot.variants import (
 from pgrerun.lab.instruments import callgrind, counters, pages, single_user
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import seed_random, set_session, value
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, side_by_side
 
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 LOOKS = (0, 60, 500)  # updates of one account, whose page is full after some sixty
@@ -49,8 +48,8 @@ def beside_an_old_transaction(bed: Testbed) -> Iterator[Row]:
     ours = Pgbench(1, 1, prefix="")
     settings = [f"SET {name} = {setting}" for name, setting in BY_INDEX.items()]
     lookup = SQL.text("lookups.lookup").rstrip(";\n")
-    with ExitStack() as stack:
-        for name, server in both_commits(stack, {"max_prepared_transactions": 1}).items():
+    with both_commits({"max_prepared_transactions": 1}) as servers:
+        for name, server in servers.items():
             server.extension("pageinspect")
             ours.load(server)
             with server.connect() as connection:
@@ -102,20 +101,19 @@ def lookups_after_updates(bed: Testbed, accounts: int = 20_000) -> Iterator[Row]
     """
     ours = Pgbench(bed.parameters.thread_scale, accounts, prefix="")
     connections = ours.branches + BESIDE
-    least = least_pool(connections)
-    with ExitStack() as stack:
-        both = both_commits(stack, {"fsync": "off", "max_connections": connections})
-        servers = {
-            name: stack.enter_context(small_pool_cluster(one, ours, least, SETTINGS))
+    with (
+        both_commits({"fsync": "off", "max_connections": connections}) as both,
+        side_by_side(
+            (name, small_pool_cluster(one, ours, least_pool(connections), SETTINGS))
             for name, one in both.items()
-        }
+        ) as servers,
+    ):
 
         def prepare(block: Block, server: str) -> None:
             one = servers[server]
             one.restart({"autovacuum": "on"})
             ours.load(one, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
-            many = updates(ours)
-            run_script(one, ours, REDUCED, many, seed=block.seed, clients=ours.branches)
+            run_script(one, ours, REDUCED, updates(ours), seed=block.seed, clients=ours.branches)
             one.restart({"autovacuum": "off"})
 
         def measure(block: Block, server: str) -> dict[str, float]:

@@ -65,27 +65,30 @@ def page_steps(bed: Testbed) -> Iterator[Row]:
     A line pointer's tuple ("A v2"), the line pointer that it goes on to, whether a later version
     was committed (old), and the entries of the primary key's index that point to it.
     """
-    for sequence, steps in SEQUENCES.items():
+    for sequence in SEQUENCES:
         with one_page(bed) as connection:
-            for number, (title, statement, row) in enumerate(steps, start=1):
-                if statement:
-                    SQL.run(connection, statement, **({"row": row} if row else {}))
+            for place, found in _steps(connection, sequence):
                 pointers = [pointer for (pointer,) in SQL.run(connection, "page.entries")]
                 tuples = [name for (name,) in SQL.run(connection, "page.tuples")]
-                found = pages.linked(connection, "page", 0).assign(tuple=tuples)
-                for one in found.to_dict("records"):
-                    yield {
-                        "sequence": sequence,
-                        "step": number,
-                        "title": title,
+                for one, name in zip(found, tuples, strict=True):
+                    yield place | {
                         "line_pointer": one["line_pointer"],
                         "state": one["state"],
-                        "tuple": one["tuple"],
+                        "tuple": name,
                         "leads_to": None if pd.isna(one["to"]) else int(one["to"]),
                         "heap_only": bool(one["heap_only"]),
                         "old": bool(one["old"]),
                         "entries": pointers.count(one["line_pointer"]),
                     }
+
+
+def _steps(connection: psycopg.Connection, sequence: str) -> Iterator[tuple[Row, list[Row]]]:
+    """Each step of a sequence once it is made, and the page's line pointers then."""
+    for number, (title, statement, row) in enumerate(SEQUENCES[sequence], start=1):
+        if statement:
+            SQL.run(connection, statement, **({"row": row} if row else {}))
+        place = {"sequence": sequence, "step": number, "title": title}
+        yield place, pages.linked(connection, "page", 0).to_dict("records")
 
 
 @experiment(
@@ -105,23 +108,19 @@ def page_steps_then(bed: Testbed) -> Iterator[Row]:
     """
     with Cluster(fetched.build(WITH), {"fsync": "off"}) as server:
         server.extension("pageinspect")
-        for sequence, steps in SEQUENCES.items():
+        for sequence in SEQUENCES:
             with server.connect() as connection:
                 create(connection, "page", "page.page_then", frozen=False, width=WIDTH)
                 connection.execute("SET enable_seqscan = off")
                 made: dict[int, int] = {}  # by transaction
-                for number, (title, statement, row) in enumerate(steps, start=1):
-                    if statement:
-                        SQL.run(connection, statement, **({"row": row} if row else {}))
-                    for one in pages.linked(connection, "page", 0).to_dict("records"):
+                for place, found in _steps(connection, sequence):
+                    for one in found:
                         written = None if pd.isna(one["xmin"]) else int(one["xmin"])
-                        yield {
-                            "sequence": sequence,
-                            "step": number,
-                            "title": title,
+                        step = None if written is None else made.setdefault(written, place["step"])
+                        yield place | {
                             "line_pointer": one["line_pointer"],
                             "state": one["state"],
-                            "made": None if written is None else made.setdefault(written, number),
+                            "made": step,
                             "heap_only": bool(one["heap_only"]),
                             "old": bool(one["old"]),
                         }
@@ -253,18 +252,19 @@ def cases(bed: Testbed) -> Iterator[Row]:
     """Update each of a hundred rows once, in fifteen ways: where the new versions went."""
     for name, case in CASES.items():
         made = case.get("made", "table")
-        width, fillfactor = case.get("width", 84), case.get("fillfactor", 50)
         parts = ("cases_low", "cases_high") if made == "partitioned" else ("cases",)
-        held = bool(case.get("snapshot"))
-        with bed.server.connect() as connection, sessions.snapshot(bed.server, held):
+        with (
+            bed.server.connect() as connection,
+            sessions.snapshot(bed.server, bool(case.get("snapshot"))),
+        ):
             releases.require(connection.info.server_version, NEWPAGE)
             create(
                 connection,
                 "cases",
                 f"eligibility.{made}",
                 rows=ROWS,
-                width=width,
-                fillfactor=fillfactor,
+                width=case.get("width", 84),
+                fillfactor=case.get("fillfactor", 50),
             )
             if index := case.get("index"):
                 SQL.run(connection, f"eligibility.{index}")
@@ -307,10 +307,14 @@ def fillfactors(bed: Testbed) -> Iterator[Row]:
             tuples, width = SQL.run(connection, "eligibility.layout", table=single).fetchone()
             room = (PAGE - PAGE_HEADER) // (aligned(width) + LINE_POINTER) - tuples
             script = SQL.script("update_shuffled").replace("UPDATE accounts", f"UPDATE {single}")
-            variables = ours.variables | {"step": PRIME}
-            server_load.run(connection, script, ours.accounts, variables=variables, seed=0)
+            server_load.run(
+                connection,
+                script,
+                ours.accounts,
+                variables=ours.variables | {"step": PRIME},
+                seed=0,
+            )
             connection.execute(f"UPDATE {whole} SET abalance = abalance + 1")
-            expected = min(1.0, room / tuples)
             rows.append(
                 {
                     "fillfactor": fillfactor,
@@ -318,7 +322,7 @@ def fillfactors(bed: Testbed) -> Iterator[Row]:
                     "room": room,
                     "one_by_one": single,
                     "at_once": whole,
-                    "at_once_expected": expected,
+                    "at_once_expected": min(1.0, room / tuples),
                 }
             )
         names = [row[way] for row in rows for way in ("one_by_one", "at_once")]
@@ -353,8 +357,9 @@ def widths(bed: Testbed, rows: int = 1000, rounds: int = 3) -> Iterator[Row]:
             SQL.run(connection, f"widths.{name}")
             create(connection, "wide", "widths.wide", rows=rows, fillfactor=FILLFACTOR)
             before = sizes.pages(connection, "wide")
-            script = SQL.script("widths")
-            server_load.run(connection, script, rounds * rows, variables={"rows": rows})
+            server_load.run(
+                connection, SQL.script("widths"), rounds * rows, variables={"rows": rows}
+            )
             counted = counters.counts(connection, "wide")
             yield {
                 "new_width": title,

@@ -1,7 +1,7 @@
 """What the thread feared: long transactions, tiny tables, CREATE INDEX, CLUSTER and VACUUM FULL."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import psycopg
 
@@ -34,6 +34,7 @@ from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 
 # Updates of one tuple: its page is full after some sixty.
 LOOKS = (0, 1, 2, 5, *range(10, 201, 10), 500)
+LOOKUP = "SELECT abalance FROM accounts WHERE aid = 1"
 
 
 @experiment(units={"chain": "versions", "pages": "pages"})
@@ -53,20 +54,15 @@ def long_transaction(bed: Testbed) -> Iterator[Row]:
             for number in LOOKS:
                 run_in_server(connection, ours, "update_first", number - done, 0)
                 done = number
+                chain = pages.longest_chain(pages.linked(connection, "accounts", 0))
+                plans.explain(connection, LOOKUP, execute=True)  # so that hint bits are set
                 yield {
                     "variant": variant,
                     "old_snapshot": held,
                     "updates": number,
-                    "chain": pages.longest_chain(pages.linked(connection, "accounts", 0)),
-                    "pages": _pages_of_lookup(connection),
+                    "chain": chain,
+                    "pages": int(plans.explain(connection, LOOKUP, execute=True).page_accesses),
                 }
-
-
-def _pages_of_lookup(connection: psycopg.Connection) -> int:
-    """Page accesses of a lookup of the account; the second of two, so that hint bits are set."""
-    lookup = "SELECT abalance FROM accounts WHERE aid = 1"
-    plans.explain(connection, lookup, execute=True)
-    return int(plans.explain(connection, lookup, execute=True).page_accesses)
 
 
 # ---- a table of one page, read and updated by all
@@ -117,12 +113,11 @@ def page_waits(bed: Testbed, transactions: int = 20_000) -> Iterator[Row]:
             written = by_part(connection, log)
         return _shares(sampled) | {"prunings": written.at[PRUNED, "records"] / number}
 
-    variants = {"pruned": [AT_EVERY_VISIT, WITHOUT_ROOM]}
     # who waits for the disk to commit isn't at work on the page, and leaves it to others
     with sessions.configured(server, synchronous_commit="off"):
         yield from bed.compare(
             measure,
-            variants,
+            {"pruned": [AT_EVERY_VISIT, WITHOUT_ROOM]},
             prepare=prepare,
             pairs=ENOUGH_PAIRS if quick else BLOCKS,
             warmup=0,
@@ -169,8 +164,8 @@ def broken_chains_then(bed: Testbed) -> Iterator[Row]:
     There once more with the mark taken away as soon as the index is made, as if CREATE INDEX knew
     nothing of it. CannotMeasure unless both commits are registered.
     """
-    with ExitStack() as stack:
-        for name, server in both_commits(stack, {}).items():
+    with both_commits({}) as servers:
+        for name, server in servers.items():
             for mark in (AS_MADE, TAKEN_AWAY) if name == WITH else (AS_MADE,):
                 yield {"server": name, "mark": mark, **_beside_a_snapshot(server, mark)}
 
@@ -238,7 +233,7 @@ def rewrites(bed: Testbed) -> Iterator[Row]:
                 [old_sees] = SQL.run(old, "snapshots.count").fetchone()
                 [new_sees] = SQL.run(connection, "snapshots.count").fetchone()
             heap_only = 0
-            if sizes.pages_of(connection, ["versions"])["versions"]:
+            if sizes.pages(connection, "versions"):
                 heap_only = int(pages.linked(connection, "versions", 0)["heap_only"].sum())
             yield {
                 "command": name,
@@ -260,8 +255,9 @@ def compaction(bed: Testbed) -> Iterator[Row]:
         load(ours, server, UNPRUNED)
         with server.connect() as connection:
             with sessions.snapshot(server):
-                seed = bed.parameters.seed
-                run_in_server(connection, ours, "update_account", updates(ours), seed)
+                run_in_server(
+                    connection, ours, "update_account", updates(ours), bed.parameters.seed
+                )
             SQL.run(connection, f"compaction.{REWRITES[name]}")
             yield {"command": name} | sizes.pages_of(connection, ACCOUNTS)
 

@@ -15,17 +15,33 @@ is timed. The exception is what autovacuum makes of accounts, for which all of i
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from typing import Any
 
 from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH, least_pool
-from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
+from pgrerun.chapters.hot.experiments.throughput import (
+    PINS,
+    POOL,
+    SMALLEST_POOL,
+    VACUUMED,
+    loaded_pages,
+    of_loaded,
+    pages_of_pool,
+    pool_of,
+    small_pool_cluster,
+)
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FILLFACTOR,
     FULL,
+    HOT,
+    NO_HOT,
     REDUCED,
     SCALE_FACTOR,
+    SQL,
+    UNPRUNED,
     UPDATES,
+    load,
     run_script,
     updates,
 )
@@ -33,7 +49,7 @@ from pgrerun.lab.disk import Counts, Disk, Slowed
 from pgrerun.lab.instruments import pgbench, server_log, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, fetched
+from pgrerun.lab.server import Cluster, fetched, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -73,14 +89,19 @@ def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     The reduced script with the thread's share for the pool and its fillfactor. A read, a write and
     a flush take that time each, of whatever file. CannotMeasure unless both commits are registered.
     """
-    taken = 0.25 / THEN  # four requests for a transaction, to begin with
     with ExitStack() as stack:
-        load = Commits(bed, stack)
-        for attempt in range(1, ATTEMPTS + 1):
-            load.prepare(BEFORE)
-            found = load.measure(BEFORE, REDUCED, taken, bed.parameters.seed)
-            yield {"attempt": attempt, **found}
-            taken = nearer(found)
+        load_ = Commits(bed, stack)
+        yield from sought(load_, bed.parameters.seed, ATTEMPTS, server=BEFORE, script=REDUCED)
+
+
+def sought(load_: Any, seed: int, attempts: int, **variant: str) -> Iterator[Row]:
+    """Rows of a load (`prepare`, `measure`) as a variant, each with a `taken` that is nearer."""
+    block = Block(0, seed, 0)
+    for attempt in range(1, attempts + 1):
+        load_.prepare(block, **variant)
+        found = load_.measure(block, **variant)
+        yield {"attempt": attempt, **found}
+        load_.taken = nearer(found)
 
 
 def nearer(found: Mapping[str, float]) -> float:
@@ -110,21 +131,14 @@ def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     branches and tellers are then as loaded.
     """
     with ExitStack() as stack:
-        load = Commits(bed, stack)  # which says what is missing where no disk could be sought
-        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
-
-        def prepare(block: Block, server: str, script: str) -> None:
-            load.prepare(server)
-
-        def measure(block: Block, server: str, script: str) -> Mapping[str, float]:
-            return load.measure(server, script, taken, block.seed)
-
+        load_ = Commits(bed, stack)  # which says what is missing where no disk could be sought
+        load_.taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         yield from bed.compare(
-            measure,
+            load_.measure,
             {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
             pairs=bed.fewest_pairs,
             warmup=0,
-            prepare=prepare,
+            prepare=load_.prepare,
             fixed=True,
         )
 
@@ -167,25 +181,17 @@ def autovacuum_on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     which no disk is sought.
     """
     with ExitStack() as stack:
-        accounts = bed.parameters.timed_accounts // FEWER
-        load = Commits(bed, stack, [BEFORE], accounts=accounts)
-        taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+        load_ = Commits(bed, stack, [BEFORE], accounts=bed.parameters.timed_accounts // FEWER)
+        load_.taken = nearer(bed.rows_of("seeking_the_threads_disk")[-1])
         if bed.parameters.profile != "ci":
-            load.start(BEFORE, "on")
-            taken = nearer(load.measure_sizes(BEFORE, taken, bed.parameters.seed))
-
-        def prepare(block: Block, autovacuum: str) -> None:
-            load.start(BEFORE, autovacuum)
-
-        def measure(block: Block, autovacuum: str) -> Mapping[str, float]:
-            return load.measure_sizes(BEFORE, taken if autovacuum == "on" else 0.0, block.seed)
-
+            load_.start(BEFORE, "on")
+            load_.taken = nearer(load_.measure_sizes(Block(0, bed.parameters.seed, 0), "on"))
         yield from bed.compare(
-            measure,
+            load_.measure_sizes,
             {"autovacuum": ["on", "off"]},
             pairs=bed.timed_pairs(bed.fewest_pairs),
             warmup=0,
-            prepare=prepare,
+            prepare=lambda block, autovacuum: load_.start(BEFORE, autovacuum),
             fixed=True,
         )
 
@@ -194,8 +200,10 @@ class Commits:
     """The thread's scripts on commits, each on a disk of its own that can be slowed.
 
     With MORE branches than `clients`, and as many `accounts` of each as the timed ones, unless
-    told.
+    told. Each request takes `taken` seconds of a disk while it is slowed.
     """
+
+    taken = 0.25 / THEN  # four requests for a transaction, to begin with
 
     def __init__(
         self,
@@ -217,26 +225,24 @@ class Commits:
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
         settings = SETTINGS | {"max_connections": connections}
-        least = least_pool(connections)
         for name, one in found.items():
             disk = self.disks[name] = stack.enter_context(Slowed())
             cluster = stack.enter_context(Cluster(one, {"fsync": "off"}, disk=disk))
-            pool = small_pool_cluster(cluster, self.ours, least, settings)
+            pool = small_pool_cluster(cluster, self.ours, least_pool(connections), settings)
             self.servers[name] = stack.enter_context(pool)
 
-    def prepare(self, server: str) -> None:
+    def prepare(self, block: Block, server: str, script: str) -> None:
         """Load anew, and go to where it gets slow at the machine's own speed, without flushes."""
-        fillfactor = {"accounts": FILLFACTOR}
-        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+        self.ours.load(self.servers[server], fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
         with sessions.configured(self.servers[server], synchronous_commit="off"):
             self.run(server, REDUCED, WEAR, self.seed)
 
-    def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds."""
-        with self.disks[server].serving(Disk(taken, taken, taken)) as stretch:
-            done = self.run(server, script, TIMED, seed)
+    def measure(self, block: Block, server: str, script: str) -> dict[str, float]:
+        """`UNITS` of `TIMED` updates per account on the slowed disk."""
+        with self.disks[server].serving(Disk(self.taken, self.taken, self.taken)) as stretch:
+            done = self.run(server, script, TIMED, block.seed)
             asked = stretch.counts()
-        return served(done, asked, taken) | pool_of(self.servers[server])
+        return served(done, asked, self.taken) | pool_of(self.servers[server])
 
     def start(self, server: str, autovacuum: str) -> None:
         """Load anew, with autovacuum as often in the thread's updates as there, or "off".
@@ -247,33 +253,32 @@ class Commits:
         nap = then["autovacuum_naptime"] * updates(self.ours) / then["transactions"]
         settings = {"autovacuum": autovacuum, "autovacuum_naptime": f"{max(1, round(nap))}s"}
         self.servers[server].restart(settings)
-        fillfactor = {"accounts": FILLFACTOR}
-        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+        self.ours.load(self.servers[server], fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
 
-    def measure_sizes(self, server: str, taken: float, seed: int) -> dict[str, float]:
-        """Pages of accounts around all of the thread's updates by the reduced script.
+    def measure_sizes(self, block: Block, autovacuum: str) -> dict[str, float]:
+        """Pages of accounts before HOT around all of the thread's updates by the reduced script.
 
-        Each request takes so many seconds; with none the disk is as fast as the machine's.
+        Without autovacuum the disk is as fast as the machine's.
         """
-        table, cluster = ACCOUNTS[0], self.servers[server]
-        with cluster.connect() as connection, ExitStack() as slowed:
-            before = sizes.pages_of(connection, [table])[table]
-            if taken:
-                disk = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
-                slowed.enter_context(self.disks[server].serving(disk))
-            logged, began = len(cluster.log()), time.time()
-            tps = self.run(server, REDUCED, UPDATES, seed).tps
-            ended = time.time()
-            every = server_log.autovacuums(cluster.log()[logged:], table)
-            over = [moment for moment in every if moment < ended]
-            return {
-                "before": before,
-                "after": sizes.pages_of(connection, [table])[table],
-                "visits": len(over),
-                "remaining": (ended - min(over, default=ended)) / (ended - began),
-                "tps": tps,
-                "request_ms": 1000 * taken,
-            }
+        table, cluster = ACCOUNTS[0], self.servers[BEFORE]
+        taken = self.taken if autovacuum == "on" else 0.0
+        slow = Disk(taken, taken, taken, flushed="pg_xlog/", ahead=AHEAD, gathering=VISIT)
+        with cluster.connect() as connection:
+            before = sizes.pages(connection, table)
+            with self.disks[BEFORE].serving(slow) if taken else nullcontext():
+                logged, began = len(cluster.log()), time.time()
+                tps = self.run(BEFORE, REDUCED, UPDATES, block.seed).tps
+                ended = time.time()
+                every = server_log.autovacuums(cluster.log()[logged:], table)
+                over = [moment for moment in every if moment < ended]
+                return {
+                    "before": before,
+                    "after": sizes.pages(connection, table),
+                    "visits": len(over),
+                    "remaining": (ended - min(over, default=ended)) / (ended - began),
+                    "tps": tps,
+                    "request_ms": 1000 * taken,
+                }
 
     def run(self, server: str, script: str, per_account: float, seed: int) -> pgbench.PgbenchResult:
         """So many updates per account, by as many clients as branches."""
@@ -285,3 +290,158 @@ class Commits:
             seed=seed,
             clients=self.ours.branches,
         )
+
+
+# ---- with the thread's memory beside it
+
+# What size has to do with speed. The thread's machine had 2 GB, of which its pool took 128 MB. What
+# the pool lacked lay in the rest as long as it fitted in, and only then on the disk; so tables get
+# slow when they outgrow it. Here the disk has a memory of the same share of the loaded relations,
+# all that the pool left, as the thread doesn't tell what else was in there. How long a request
+# takes isn't told either: it is sought by what the thread's server did before HOT. The thread's two
+# commits run so, and today's server as well, as pruning alone is a variant of it only; there
+# neither HOT nor pruning stands in for the commit before HOT. The disk serves reads, flushes, and
+# what its memory has no more room for. Of a flush each of the thread's ninety clients had its
+# share; with fewer it takes so much less time, or commits would wait for flushes far longer than
+# there. All of the thread's updates run, as it is the last of them that find the memory too small.
+THIRD = 3  # a third of `timed_accounts` a branch: a run with HOT then takes five seconds and more
+FIRST = 10 / THEN  # seconds of a request that are tried first: about what a disk of then takes
+CLIENTS = printed.cell("hot_setup", "clients", "value")
+AS_THERE, ALL_OF_IT = "as in the thread", "all of it"  # how much of the data the pool holds
+IN_MEMORY = SERVED | {"data_over_pool": "times", "data_over_memory": "times"}
+
+
+@experiment(units=IN_MEMORY, needs=["restart"])
+def seeking_a_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """Look for the time of a request with which neither does what the thread prints before HOT.
+
+    The disk has the thread's share for its memory, and the server for its pool. At profile ci,
+    where no time decides, the first guess is as good as any.
+    """
+    attempts = bed.timed_pairs(ATTEMPTS)
+    yield from sought(
+        TodayWithMemory(bed), bed.parameters.seed, attempts, variant=UNPRUNED, pool=AS_THERE
+    )
+
+
+@experiment(units=IN_MEMORY, needs=["restart"], after=["seeking_a_disk_with_memory"])
+def in_the_threads_memory(bed: Testbed) -> Iterator[Row]:
+    """All of the thread's updates with HOT, with pruning alone and with neither, on that disk.
+
+    And with a pool that holds all of the data to the end, which then asks the disk for nothing but
+    the flushes of commits. `data_over_memory` counts history as well, at the end.
+    """
+    load_ = TodayWithMemory(bed)
+    load_.taken = nearer(bed.rows_of("seeking_a_disk_with_memory")[-1])
+    small = [{"variant": one, "pool": AS_THERE} for one in (HOT, NO_HOT, UNPRUNED)]
+    yield from bed.compare(
+        load_.measure,
+        [*small, *({"variant": one, "pool": ALL_OF_IT} for one in (HOT, UNPRUNED))],
+        pairs=bed.timed_pairs(bed.fewest_pairs),
+        warmup=0,
+        prepare=load_.prepare,
+        fixed=True,
+    )
+
+
+@experiment(units=IN_MEMORY, needs=["restart"])
+def seeking_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """The same by the commit before HOT. CannotMeasure unless both commits are registered."""
+    with ExitStack() as stack:
+        load_ = CommitsWithMemory(bed, stack)
+        yield from sought(load_, bed.parameters.seed, bed.timed_pairs(ATTEMPTS), server=BEFORE)
+
+
+@experiment(units=IN_MEMORY, needs=["restart"], after=["seeking_the_threads_disk_with_memory"])
+def on_the_threads_disk_with_memory(bed: Testbed) -> Iterator[Row]:
+    """All of the thread's updates by the reduced script, on both commits and on that disk.
+
+    Without autovacuum: what the thread prints of growth before HOT is nearly what it is without
+    any, and it would come in one run and not in another.
+    """
+    with ExitStack() as stack:
+        # which says what is missing where no disk could be sought
+        load_ = CommitsWithMemory(bed, stack)
+        load_.taken = nearer(bed.rows_of("seeking_the_threads_disk_with_memory")[-1])
+        yield from bed.compare(
+            load_.measure,
+            {"server": [BEFORE, WITH]},
+            pairs=bed.timed_pairs(bed.fewest_pairs),
+            warmup=0,
+            prepare=load_.prepare,
+            fixed=True,
+        )
+
+
+def _pages_beside_pool() -> float:
+    """Pages of the thread's memory that its pool left."""
+    return printed.cell("hot_setup", "memory", "value") * 2**30 / PAGE - pages_of_pool()
+
+
+def _measured(
+    server: Cluster, disk: Slowed, ours: Pgbench, memory: int, taken: float, seed: int
+) -> dict[str, float]:
+    """`IN_MEMORY` of all of the thread's updates on a disk with so many pages of memory.
+
+    A read or write takes `taken` seconds, and of a flush each client has its share.
+    """
+    slow = Disk(taken, taken, taken * ours.branches / CLIENTS, memory=memory * PAGE)
+    with disk.serving(slow) as stretch:
+        done = run_script(server, ours, REDUCED, updates(ours), seed=seed, clients=ours.branches)
+        asked = stretch.counts()
+    with server.connect() as connection:
+        pool = value(connection, int, SQL.text("reading.pool"))
+        pages = sizes.pages_of(connection, [*ACCOUNTS, "history"])
+    return served(done, asked, taken) | {
+        "data_over_pool": sum(pages[name] for name in ACCOUNTS) / pool,
+        "data_over_memory": sum(pages.values()) / memory,
+    }
+
+
+class CommitsWithMemory(Commits):
+    """The reduced script on the thread's commits, by as many clients as branches."""
+
+    taken = FIRST
+
+    def __init__(self, bed: Testbed, stack: ExitStack):
+        super().__init__(bed, stack, branches=bed.parameters.clients)
+        self.memory = round(of_loaded(_pages_beside_pool()) * loaded_pages(self.servers[BEFORE]))
+
+    def prepare(self, block: Block, server: str) -> None:
+        """Load anew, with nothing left to write."""
+        self.start(server, "off")
+        with self.servers[server].connect() as connection:
+            connection.execute("CHECKPOINT")
+
+    def measure(self, block: Block, server: str) -> dict[str, float]:
+        on = self.servers[server], self.disks[server]
+        return _measured(*on, self.ours, self.memory, self.taken, block.seed)
+
+
+class TodayWithMemory:
+    """The reduced script by as many clients as branches, on a disk with memory."""
+
+    taken = FIRST
+
+    def __init__(self, bed: Testbed):
+        branches = bed.parameters.clients
+        self.ours = Pgbench(branches, bed.parameters.timed_accounts // THIRD, prefix="")
+        # commits wait for the disk, and WAL that nobody waits for stays in its buffers
+        self.server, self.disk = bed.cluster_on_slow_disk(fsync="on", wal_buffers="8MB")
+        load(self.ours, self.server)
+        data = loaded_pages(self.server)
+        least = max(SMALLEST_POOL, PINS * branches)
+        as_there = max(least, round(of_loaded(pages_of_pool()) * data))
+        self.pools = {AS_THERE: as_there, ALL_OF_IT: 4 * data + least}
+        self.memory = round(of_loaded(_pages_beside_pool()) * data)
+
+    def prepare(self, block: Block, variant: str, pool: str) -> None:
+        """Load anew, with nothing left to write, in a pool of this size."""
+        self.server.restart({"shared_buffers": f"{PAGE // 1024 * self.pools[pool]}kB"})
+        load(self.ours, self.server, variant)
+        with self.server.connect() as connection:
+            connection.execute("CHECKPOINT")
+
+    def measure(self, block: Block, variant: str, pool: str) -> dict[str, float]:
+        with sessions.snapshot(self.server, variant == UNPRUNED):
+            return _measured(self.server, self.disk, self.ours, self.memory, self.taken, block.seed)

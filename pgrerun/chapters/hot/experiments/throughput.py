@@ -8,7 +8,6 @@ have grown.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import psycopg
@@ -22,7 +21,6 @@ from pgrerun.chapters.hot.variants import (
     SMALL_TABLES,
     SQL,
     UNPRUNED,
-    is_unpruned,
     load,
     loaded,
     relations,
@@ -31,11 +29,11 @@ from pgrerun.chapters.hot.variants import (
     updates,
 )
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.disk import Disk, Slowed
+from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import counters, sessions, sizes
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, value
+from pgrerun.lab.server import Cluster, Server, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed, statistics
 
@@ -66,6 +64,12 @@ def of_loaded(pages: float) -> float:
     return pages / then.sum()
 
 
+def loaded_pages(server: Server) -> int:
+    """Pages of accounts and its index."""
+    with server.connect() as connection:
+        return sum(sizes.pages_of(connection, ACCOUNTS).values())
+
+
 @contextmanager
 def small_pool_cluster(
     cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
@@ -73,13 +77,10 @@ def small_pool_cluster(
     """A cluster with a pool of the thread's share of accounts and their index before the runs, but
     `at_least` so many pages.
     """
-    share = of_loaded(pages_of_pool())
     load(ours, cluster)
-    with cluster.connect() as connection:
-        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
-    pages = max(SMALLEST_POOL, at_least, round(share * data))
-    pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
-    with cluster.restarted(pool | dict(settings)):
+    as_there = round(of_loaded(pages_of_pool()) * loaded_pages(cluster))
+    pages = max(SMALLEST_POOL, at_least, as_there)
+    with cluster.restarted({"shared_buffers": f"{PAGE // 1024 * pages}kB", **settings}):
         yield cluster
 
 
@@ -113,10 +114,21 @@ def _compare(bed: Testbed, branches: int, variants: list[dict[str, str]]) -> Ite
     ours = Pgbench(branches, bed.parameters.timed_accounts, prefix="")
     cluster, disk = bed.cluster_on_slow_disk(fsync="off")  # the slowed disk's time stands for it
     with small_pool_cluster(cluster, ours, PINS * branches, VACUUMED | TIMED) as server:
-        load_ = _Load(server, ours, branches, disk)
+
+        def measure(block: Block, script: str, variant: str) -> dict[str, float]:
+            with sessions.snapshot(server, variant == UNPRUNED), disk.serving(SLOW):
+                found = _run(server, ours, branches, script, block.seed)
+            return found | pool_of(server)
+
         # no warming up: every run loads its relations
         yield from bed.compare(
-            load_.measure, variants, pairs=bed.fewest_pairs, warmup=0, prepare=load_.prepare
+            measure,
+            variants,
+            pairs=bed.fewest_pairs,
+            warmup=0,
+            prepare=lambda block, script, variant: load(
+                ours, server, HOT if variant == AGAIN else variant
+            ),
         )
 
 
@@ -130,41 +142,19 @@ def pool_of(server: Cluster) -> dict[str, float]:
     return {"data_over_pool": data / pool, "pool_over_small_tables": pool / small}
 
 
-@dataclass(frozen=True)
-class _Load:
-    """pgbench's load on a server; with a `disk` on that, slowed."""
-
-    server: Cluster
-    ours: Pgbench
-    clients: int
-    disk: Slowed | None = None
-
-    def prepare(self, block: Block, script: str, variant: str) -> None:
-        load(self.ours, self.server, HOT if variant == AGAIN else variant)
-
-    def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
-        """`UNITS` of as many updates per account as in the thread."""
-        assert self.disk is not None
-        with sessions.snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
-            found = self.run(block, script)
-        return found | pool_of(self.server)
-
-    def run(self, block: Block, script: str = REDUCED) -> dict[str, float]:
-        """`LOAD` of the same."""
-        many = updates(self.ours)
-        with self.server.connect() as probe:
-            before = _waited(probe)
-            done = run_pgbench(
-                self.server, self.ours, script, many, seed=block.seed, clients=self.clients
-            )
-            reading, writing, reads = _waited(probe) - before
-        work = 1000 * self.clients * done.transactions / done.tps  # milliseconds of all clients
-        return {
-            "tps": done.tps,
-            "waiting": reading / work,
-            "writing": writing / work,
-            "reads": reads / done.transactions,
-        }
+def _run(server: Cluster, ours: Pgbench, clients: int, script: str, seed: int) -> dict[str, float]:
+    """`LOAD` of as many updates per account as in the thread."""
+    with server.connect() as probe:
+        before = _waited(probe)
+        done = run_pgbench(server, ours, script, updates(ours), seed=seed, clients=clients)
+        reading, writing, reads = _waited(probe) - before
+    work = 1000 * clients * done.transactions / done.tps  # milliseconds of all clients
+    return {
+        "tps": done.tps,
+        "waiting": reading / work,
+        "writing": writing / work,
+        "reads": reads / done.transactions,
+    }
 
 
 def _waited(probe: psycopg.Connection) -> np.ndarray:
@@ -183,8 +173,7 @@ def pools(bed: Testbed) -> Iterator[Row]:
     """
     ours = relations(bed)
     load(ours, bed.server)
-    with bed.server.connect() as connection:
-        data = sum(sizes.pages_of(connection, ACCOUNTS).values())
+    data = loaded_pages(bed.server)
     if data < 2 * SMALLEST_POOL:
         raise CannotMeasure(
             "larger relations",
@@ -194,8 +183,12 @@ def pools(bed: Testbed) -> Iterator[Row]:
     # waiting for the flush of WAL is none of the pool's
     lax = TIMED | {"synchronous_commit": "off"}
     with small_pool_cluster(bed.cluster(), ours, SMALLEST_POOL, lax) as server:
-        run = _Load(server, ours, 1).run
-        yield from bed.compare(run, [{}], pairs=statistics.ENOUGH, warmup=0)
+        yield from bed.compare(
+            lambda block: _run(server, ours, 1, REDUCED, block.seed),
+            [{}],
+            pairs=statistics.ENOUGH,
+            warmup=0,
+        )
 
 
 @experiment(units=dict.fromkeys(("lookup", "scan"), "page accesses"))
@@ -209,10 +202,9 @@ def reading(bed: Testbed) -> Iterator[Row]:
         with loaded(ours, server, variant) as (connection, _):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
-            seed = bed.parameters.seed
-            run_in_server(connection, ours, "update_account", updates(ours), seed)
+            run_in_server(connection, ours, "update_account", updates(ours), bed.parameters.seed)
             before = counters.counts(connection, *ACCOUNTS)["fetched"]
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
             fetched = counters.counts(connection, *ACCOUNTS)["fetched"] - before
-            scan = sizes.pages_of(connection, ["accounts"])["accounts"]
+            scan = sizes.pages(connection, "accounts")
             yield {"variant": variant, "lookup": fetched / ours.accounts, "scan": scan}

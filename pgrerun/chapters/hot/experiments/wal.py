@@ -55,9 +55,10 @@ def wal_by_part(bed: Testbed) -> Iterator[Row]:
         with loaded(ours, server, variant) as (connection, _):
             connection.execute("CHECKPOINT")
             for number, phase in enumerate((FRESH, LATER)):
-                seed = bed.parameters.seed + number
                 with wal.written(connection) as log:
-                    run_in_server(connection, ours, REDUCED, transactions, seed)
+                    run_in_server(
+                        connection, ours, REDUCED, transactions, bed.parameters.seed + number
+                    )
                 for part, row in by_part(connection, log).iterrows():
                     yield {
                         "variant": variant,

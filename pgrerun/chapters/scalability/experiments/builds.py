@@ -6,14 +6,15 @@ data/builds.csv, and sets itself aside without those that it is about.
 
 import resource
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pgrerun.chapters.scalability.experiments.clients import SCRIPTS, on_one_and_on_all
 from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SMALL, SWEEP
+from pgrerun.chapters.scalability.experiments.wal import COPY, bytes_of_rows
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
@@ -28,33 +29,28 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.instruments import callgrind, process_table, sessions, wal
+from pgrerun.lab.instruments import callgrind, clock, process_table, sessions
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, Programs, builds, fetched
 from pgrerun.lab.server.binaries import ask, c_compiler
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened, side_by_side
 
 RELEASES = ("9.1", "9.2")
 PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
 
 
-def programs(name: str) -> Programs:
-    """A build's. CannotMeasure, with the word by which the ledger asks, where it isn't there."""
-    return fetched.build(name, "PostgreSQL 9.1")
-
-
-def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
-    """Those of some pairs of builds of which both start; CannotMeasure if none does."""
-    return builds.complete(pairs_of, programs)
+# A build's programs by its name. CannotMeasure, with the word by which the ledger asks, where it
+# isn't there.
+programs = partial(fetched.build, lacking="PostgreSQL 9.1")
+# Those of some pairs of builds of which both start; CannotMeasure if none does.
+complete = partial(builds.complete, require=programs)
 
 
 def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
-    """The builds before and after patches."""
     return [(f"{name}-before", name) for name in names]
 
 
 def load_counted(server: Cluster, rows: int) -> None:
-    """Make the relation that is looked up, with so many rows."""
     with server.connect() as connection:
         loading.replace(connection, "counted", SQL.text("builds.counted"))
         SQL.run(connection, "builds.fill_counted", rows=rows)
@@ -79,9 +75,8 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
     the whole lookup. Counted once, as they repeat.
     """
     callgrind.require()
-    names = complete([RELEASES, *patched()])
-    every = {name: programs(name) for name in names} | {TODAY: bed.programs}
-    for name, found in every.items():
+    every = {name: programs(name) for name in complete([RELEASES, *patched()])}
+    for name, found in (every | {TODAY: bed.programs}).items():
         with Cluster(found) as cluster:
             load_counted(cluster, ROWS)
             cluster.stop()
@@ -91,7 +86,6 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                 SQL.text("builds.lookup").rstrip(";\n"),
                 callers=CALLED,
             )
-        total = int(rows["exclusive"].sum())
         called = rows["function"].str.partition("'")
         for function, by, calls in zip(called[0], called[2], rows["calls"]):
             if (function in CALLED and by != "hash_search") or function == "SIGetDataEntries":
@@ -100,7 +94,7 @@ def lookup_calls(bed: Testbed) -> Iterator[Row]:
                     "function": function,
                     "called_by": by or "",
                     "calls": int(calls),
-                    "instructions": total,
+                    "instructions": int(rows["exclusive"].sum()),
                 }
 
 
@@ -138,13 +132,10 @@ def copied_on_builds(bed: Testbed, tuples: int = 5_000) -> Iterator[Row]:
     """Bytes of WAL that COPY writes for the same rows in 9.1 and in 9.2."""
     for name in complete([RELEASES]):
         with Cluster(programs(name)) as cluster, cluster.connect() as connection:
-            with connection.transaction():
-                loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
-            copy = connection.cursor().copy(SQL.text("wal.copy").rstrip(";"))
-            with wal.written(connection) as log, copy as copying:
-                for number in range(1, tuples + 1):
-                    copying.write_row((number, "some words"))
-            yield {"build": name, "bytes_per_row": log.bytes / tuples}
+            yield {
+                "build": name,
+                "bytes_per_row": bytes_of_rows(connection, COPY, tuples) / tuples,
+            }
 
 
 # ---- snapshots
@@ -162,33 +153,28 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     """
     many = IDLE // 10 if bed.parameters.profile == "ci" else IDLE
     names = complete(patched(["pgxact"]))
-    settings = {"max_connections": many + processors() + 20}
 
     def rate(build: str, idle: int, each: int) -> float:
         """Lookups a second, on a server of their own: starts differ by more than loops do."""
-        look_up = SQL.text("builds.look_up", rows=ROWS, first=1, last=each)
-        with ExitStack() as stack:
-            server = stack.enter_context(Cluster(programs(build), settings))
+        settings = {"max_connections": many + processors() + 20}
+        with Cluster(programs(build), settings) as server, ExitStack() as idlers:
             load_counted(server, ROWS)
-            _leave_idle(stack, server, idle)
-            taken = sessions.at_once(server, [look_up] * processors())
-        return sum(each / one for one in taken)
+            _leave_idle(idlers, server, idle)
+            sent = [SQL.text("builds.look_up", rows=ROWS, first=1, last=each)] * processors()
+            return sum(each / one for one in sessions.at_once(server, sent))
 
     each = {}  # lookups that take every build long enough
     for idle in (0, many):
         quickest = max(rate(name, idle, 10 * ROWS) for name in names) / processors()
         each[idle] = max(ROWS, round(quickest * shortened(bed.parameters.seconds)))
 
-    def measure(block: Block, build: str, idle: int, processors: int) -> dict[str, float]:
-        return {"lookups": rate(build, idle, each[idle])}
-
-    numbers = {"processors": processors()}
     yield from bed.compare(
-        measure,
-        [{"build": name, "idle": idle} | numbers for name in names for idle in (0, many)],
+        lambda block, build, idle: {"lookups": rate(build, idle, each[idle])},
+        {"build": names, "idle": (0, many)},
         pairs=bed.timed_pairs(bed.parameters.pairs),
         warmup=0,
         positive=["lookups"],
+        processors=processors(),
     )
 
 
@@ -225,15 +211,18 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
     lasting = FLUSHES | {USUAL: bed.parameters.flush_delay / 1000}
     cases = [(name, number, USUAL) for name in names for number in (2, most)]
     cases += [(name, most, flush) for name in names if name in RELEASES for flush in FLUSHES]
-    with ExitStack() as stack:
-        loads, disks = {}, {}
-        for name in names:
-            disks[name] = stack.enter_context(disk.Slowed())
-            settings = ours(bed) | {"wal_sync_method": "fdatasync"}
-            cluster = Cluster(programs(name), settings, disk=disks[name])
-            loaded(bed, stack.enter_context(cluster))
-            for n in (2, most):  # what the commits do alone is told
-                loads[name, n] = Load(bed, cluster, "insert", n, told=name in PAIR)
+    settings = ours(bed) | {"wal_sync_method": "fdatasync"}
+    with (
+        side_by_side((name, disk.Slowed()) for name in names) as disks,
+        side_by_side(
+            (name, Cluster(programs(name), settings, disk=disks[name])) for name in names
+        ) as servers,
+    ):
+        loads = {  # what the commits do alone is told
+            (name, n): Load(bed, loaded(bed, one), "insert", n, told=name in PAIR)
+            for name, one in servers.items()
+            for n in (2, most)
+        }
 
         def measure(
             block: Block, build: str, clients: int, flush: str, flush_ms: float
@@ -242,23 +231,25 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
             with disks[build].serving(disk.Disk(flush=flush_ms * 1e-3)) as stretch:
                 load.lasting()  # as long with this flush as with any
                 flushed, used = stretch.counts().flushes, process_table.usage(load.server)
-                began = time.perf_counter()
-                done = load.run(block.seed)
-                elapsed = time.perf_counter() - began
+                with clock.stopwatch() as watch:
+                    done = load.run(block.seed)
                 computed = process_table.usage(load.server).cpu_seconds - used.cpu_seconds
                 flushes = stretch.counts().flushes.requests - flushed.requests
             return {
                 "tps": done.tps,
                 "per_flush": done.transactions / max(1, flushes),
-                "computing": computed / elapsed / processors(),
+                "computing": computed / watch.seconds / processors(),
             }
 
-        variants = [
-            {"build": name, "clients": n, "flush": flush, "flush_ms": lasting[flush]}
-            for name, n, flush in cases
-        ]
         yield from bed.compare(
-            measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
+            measure,
+            [
+                {"build": name, "clients": n, "flush": flush, "flush_ms": lasting[flush]}
+                for name, n, flush in cases
+            ],
+            pairs=bed.timed_pairs(),
+            warmup=0,
+            positive=["tps"],
         )
 
 
@@ -288,14 +279,16 @@ def writers_of_releases(bed: Testbed) -> Iterator[Row]:
     page is logged in full, and before each run a checkpoint gives used files out again.
     """
     here = processors()
-    with ExitStack() as stack:
-        loads = {}
-        for name in complete([RELEASES]):
-            for flushes, more in FLUSHING.items():
-                settings = in_memory(bed) | {"full_page_writes": "off"} | more
-                server = loaded(bed, stack.enter_context(Cluster(programs(name), settings)))
-                told = here < PROCESSORS
-                loads[name, flushes] = Load(bed, server, SCRIPTS["writers"], here, told=told)
+    settings = in_memory(bed) | {"full_page_writes": "off"}
+    with side_by_side(
+        ((name, flushes), Cluster(programs(name), settings | more))
+        for name in complete([RELEASES])
+        for flushes, more in FLUSHING.items()
+    ) as servers:
+        loads = {
+            case: Load(bed, loaded(bed, one), SCRIPTS["writers"], here, told=here < PROCESSORS)
+            for case, one in servers.items()
+        }
 
         def prepare(block: Block, build: str, flushes: str) -> None:
             load = loads[build, flushes]
@@ -303,18 +296,24 @@ def writers_of_releases(bed: Testbed) -> Iterator[Row]:
             with load.server.connect() as connection:
                 connection.execute("CHECKPOINT")
 
-        factors = ("build", "flushes")
         yield from compare_loads(
-            bed, factors, loads, bed.timed_pairs(), prepare=prepare, clients=here, processors=here
+            bed,
+            ("build", "flushes"),
+            loads,
+            bed.timed_pairs(),
+            prepare=prepare,
+            clients=here,
+            processors=here,
         )
 
 
 @experiment(units=TPS, needs=["restart"])
 def first_patch_over_clients(bed: Testbed) -> Iterator[Row]:
     """Lookups on 9.1 and with the first patch alone, by as many clients as processors and twice."""
-    both = (processors(), 2 * processors())
-    many = [(name, "lookups", n) for name in complete([("9.1", "fastpath")]) for n in both]
-    yield from over_clients(bed, many, told=both[0] < PROCESSORS)
+    here = processors()
+    names = complete([("9.1", "fastpath")])
+    many = [(name, "lookups", n) for name in names for n in (here, 2 * here)]
+    yield from over_clients(bed, many, told=here < PROCESSORS)
 
 
 @experiment(units=TPS, needs=["restart"])
@@ -361,25 +360,32 @@ def in_turn(bed: Testbed) -> Iterator[Row]:
     patch gains nothing of the time for which a processor has nothing to do.
     """
     both = (1, several())
-    with ExitStack() as stack:
-        loads = {}
-        for name in complete(patched(["sinval"])):
-            server = loaded(bed, stack.enter_context(Cluster(programs(name), in_memory(bed))))
-            for n in both:
-                loads[name, n] = Load(bed, server, "lookup", n, together=IN_TURN)
-
-        def measure(block: Block, build: str, clients: int) -> dict[str, float]:
-            return {"lookups": IN_TURN * loads[build, clients].run(block.seed).tps}
-
-        yield from bed.compare(
-            measure,
-            [{"build": name, "clients": n} for name, n in loads],
-            pairs=bed.timed_pairs(max(ENOUGH // 2, int(bed.parameters.pairs))),
-            warmup=0,
-            positive=["lookups"],
+    with in_memory_on(bed, complete(patched(["sinval"]))) as servers:
+        yield from compare_loads(
+            bed,
+            ("build", "clients"),
+            {
+                (name, n): Load(bed, one, "lookup", n, together=IN_TURN)
+                for name, one in servers.items()
+                for n in both
+            },
+            bed.timed_pairs(max(ENOUGH // 2, int(bed.parameters.pairs))),
+            lambda load, block: {"lookups": IN_TURN * load.run(block.seed).tps},
             fixed=True,  # a look at each gain would end before it is plain which one is greater
             processors=both[1],
         )
+
+
+@contextmanager
+def in_memory_on(bed: Testbed, names: Iterable[str]) -> Iterator[dict[str, Cluster]]:
+    """Servers of builds, loaded, on which all is in the pool and commits don't wait for the disk.
+
+    As on the talk's machines; no checkpoint comes.
+    """
+    with side_by_side((name, Cluster(programs(name), in_memory(bed))) for name in names) as servers:
+        for one in servers.values():
+            loaded(bed, one)
+        yield servers
 
 
 FITS, DOESNT_FIT = "fits", "does not fit"
@@ -401,20 +407,21 @@ def in_pools(bed: Testbed) -> Iterator[Row]:
 
 
 def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
-    both, servers, each = (1, several()), {}, {}
+    both, each = (1, several()), {}
     long = shortened(bed.parameters.seconds, name == TODAY)
-    with ExitStack() as stack:
-        for data, pool in {FITS: "64MB", DOESNT_FIT: SMALL_POOL}.items():
-            server = servers[data] = stack.enter_context(Cluster(found, {"shared_buffers": pool}))
+    with side_by_side(
+        (data, Cluster(found, {"shared_buffers": pool}))
+        for data, pool in ((FITS, "64MB"), (DOESNT_FIT, SMALL_POOL))
+    ) as servers:
+        for data, server in servers.items():
             load_counted(server, IN_POOLS)
             in_loops(server, 1, IN_POOLS)  # has read every row
             each[data] = max(ROWS, round(long * in_loops(server, 1, IN_POOLS)))
 
-        def measure(block: Block, data: str, sessions: int) -> dict[str, float]:
-            return {"lookups": in_loops(servers[data], sessions, each[data])}
-
         yield from bed.compare(
-            measure,
+            lambda block, data, sessions: {
+                "lookups": in_loops(servers[data], sessions, each[data])
+            },
             {"data": list(servers), "sessions": both},
             pairs=bed.timed_pairs(),  # of a loop in the server an interval is narrow
             warmup=0,
@@ -440,16 +447,8 @@ def over_clients(
     many: Sequence[tuple[str, str, int]],
     told: bool = False,
 ) -> Iterator[Row]:
-    """Throughput of loads by so many clients on builds, whose commits don't wait for the disk.
-
-    All is in the pool, as on the talk's machines, and no checkpoint comes.
-    """
-    with ExitStack() as stack:
-        servers = {}
-        for name in dict.fromkeys(name for name, _, _ in many):
-            given = in_memory(bed)
-            servers[name] = stack.enter_context(Cluster(programs(name), given))
-            loaded(bed, servers[name])
+    """Throughput of loads by so many clients on builds, as of `in_memory_on`."""
+    with in_memory_on(bed, dict.fromkeys(name for name, _, _ in many)) as servers:
         loads = {
             case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2], told=told) for case in many
         }
@@ -488,13 +487,18 @@ def itanium_spinlock(bed: Testbed) -> Iterator[Row]:
             inline = Path(folder, "ia64", "sys", "inline.h")
             inline.parent.mkdir(parents=True)
             inline.touch()
-            command = [compiler, "-E", "-P", *ITANIUM, "-I", said, "-I", folder, "-"]
             done = subprocess.run(
-                command, input=SPINNING, capture_output=True, text=True, timeout=60
+                [compiler, "-E", "-P", *ITANIUM, "-I", said, "-I", folder, "-"],
+                input=SPINNING,
+                capture_output=True,
+                text=True,
+                timeout=60,
             )
         if done.returncode:
-            why = f"{compiler} doesn't read that of {name}: {done.stderr.strip()[:300]}"
-            raise CannotMeasure("server headers", why)
+            raise CannotMeasure(
+                "server headers",
+                f"{compiler} doesn't read that of {name}: {done.stderr.strip()[:300]}",
+            )
         [_, spinning] = done.stdout.rsplit("spinning:", 1)
         guide = "Spinlocks on the Intel Itanium" in header.read_text("latin-1")
         yield {"build": name, "spinning": " ".join(spinning.split()), "guide": guide}

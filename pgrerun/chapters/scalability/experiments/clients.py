@@ -68,8 +68,6 @@ def writers(bed: Testbed) -> Iterator[Row]:
 
 RESAMPLES = 100  # of the law's fit: its intervals are told and not judged
 PARTS = {"scale": "transactions/s", "sigma": "", "kappa": "", "peak": "clients"}
-
-
 LAW = (
     PARTS
     | {f"{part}_{end}": unit for part, unit in PARTS.items() for end in ("low", "high")}
@@ -142,15 +140,13 @@ def writer_waits(bed: Testbed) -> Iterator[Row]:
     tested = loaded(bed)
     for commits, setting in {"asynchronous": "off", "synchronous": "on"}.items():
         around = partial(sessions.configured, tested, synchronous_commit=setting)
-        load = Load(bed, tested, "tpcb", client_counts(bed)[-1], around)
-        for row in _waits(bed, load):
+        for row in _waits(bed, Load(bed, tested, "tpcb", client_counts(bed)[-1], around)):
             yield {"commits": commits} | row
 
 
-def _waits(bed: Testbed, load: Load, every: float = 0.005) -> Iterator[Row]:
-    """What backends wait for, who are asked every so many seconds."""
+def _waits(bed: Testbed, load: Load) -> Iterator[Row]:
     load.lasting()  # tried out before anybody looks
-    with off_cpu.sample_wait_events(load.server, every) as sampled:
+    with off_cpu.sample_wait_events(load.server) as sampled:
         load.run(bed.parameters.seed)
     yield from sampled.require_frame().to_dict("records")
 
@@ -246,9 +242,8 @@ def call_chains(bed: Testbed) -> Iterator[Row]:
         name: by_cause(off_cpu.parse_stacks(off_cpu.samples_between(samples, *span)))
         for name, span in spans.items()
     }
-    if unseen := [name for name, counted in found.items() if counted.empty]:
-        which = " and ".join(unseen)
-        raise CannotMeasure(f"perf took no sample of a backend that was switched out ({which}).")
+    if unseen := " and ".join(name for name, counted in found.items() if counted.empty):
+        raise CannotMeasure(f"perf took no sample of a backend that was switched out ({unseen}).")
     for name, counted in found.items():
         for cause, switches in counted.items():
             yield {"load": name, "cause": cause, "switches": int(switches)}

@@ -75,8 +75,10 @@ def slow_clog_page(bed: Testbed) -> Iterator[Row]:
     """
     servers = {name: programs(name) for name in complete([RELEASES])} | {TODAY: bed.programs}
     for name, found in servers.items():
-        settings = {"shared_buffers": SMALL_POOL}
-        with disk.Slowed() as slow, Cluster(found, settings, disk=slow) as tested:
+        with (
+            disk.Slowed() as slow,
+            Cluster(found, {"shared_buffers": SMALL_POOL}, disk=slow) as tested,
+        ):
             many_transactions(tested, PAGES)
             if not _tells_status(tested.version):
                 _rows_that_ask(tested)
@@ -148,8 +150,7 @@ def many_transactions(tested: Cluster, pages: int) -> None:
     All of their transactions seem to have committed.
     """
     tested.stop()
-    resetter = releases.wal_resetter(tested.version)
-    tested.offline(resetter, "-x", str(_transaction(pages) + 1_000))
+    tested.offline(releases.wal_resetter(tested.version), "-x", str(_transaction(pages) + 1_000))
     file = tested.data_directory / _log(tested) / "0000"
     with open(private.opened(file, os.O_RDWR), "wb") as log:
         log.write(COMMITTED * IN_A_FILE * PAGE)
@@ -168,10 +169,9 @@ def _rows_that_ask(tested: Cluster) -> None:
     with tested.connect() as connection:
         loading.replace(connection, "asking", SQL.text("commit_log.asking"))
         SQL.run(connection, "commit_log.fill_asking", scans=SCANS, pages=PAGES)
-        found = value(connection, str, SQL.text("commit_log.file", relation="asking"))
-        file = tested.data_directory / found
+        file = value(connection, str, SQL.text("commit_log.file", relation="asking"))
     tested.stop()
-    with open(private.opened(file, os.O_RDWR), "r+b") as relation:
+    with open(private.opened(tested.data_directory / file, os.O_RDWR), "r+b") as relation:
         data = bytearray(relation.read())
         for start in range(0, len(data), PAGE):
             [lower] = struct.unpack_from("=H", data, start + 12)  # where line pointers end
@@ -200,10 +200,11 @@ def age_rows(tested: Cluster, relation: str, pages: int, seed: int) -> None:
     """
     many_transactions(tested, pages)
     with tested.connect() as connection:
-        found = value(connection, str, SQL.text("commit_log.file", relation=relation))
+        first = tested.data_directory / value(
+            connection, str, SQL.text("commit_log.file", relation=relation)
+        )
     tested.stop()
     random = np.random.default_rng(seed)
-    first = tested.data_directory / found
     parts = sorted(first.parent.glob(f"{first.name}.[0-9]*"), key=lambda one: int(one.suffix[1:]))
     for file in (first, *parts):
         with open(private.opened(file, os.O_RDWR), "r+b") as part:

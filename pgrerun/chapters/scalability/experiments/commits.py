@@ -43,9 +43,8 @@ def commits(bed: Testbed) -> Iterator[Row]:
     for them; CannotMeasure where it doesn't count them.
     """
     tested, most = server(bed), sizes(bed)[-1]
-    with tested.connect() as connection:
-        query = "SELECT current_setting('fsync'), current_setting('wal_sync_method')"
-        fsync, method = connection.execute(query).fetchone() or ("", "")
+    query = "SELECT current_setting('fsync'), current_setting('wal_sync_method')"
+    fsync, method = tested.fetch(query) or ("", "")
     releases.require(tested.version, "pg_stat_force_next_flush")  # else the counts come late
     if fsync == "off" or method.startswith("open"):
         raise CannotMeasure(
@@ -96,9 +95,12 @@ def _sweep(
                 "flushing": seconds * done.tps / done.transactions,
             }
 
-        variants = [{"clients": number, "waits": waits} for number, waits in inserts]
         yield from bed.compare(
-            measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["tps"]
+            measure,
+            [{"clients": number, "waits": waits} for number, waits in inserts],
+            pairs=bed.timed_pairs(),
+            warmup=0,
+            positive=["tps"],
         )
 
 
@@ -119,7 +121,6 @@ def simulated_commits(bed: Testbed) -> Iterator[Row]:
     handed = [row["elapsed"] for row in bed.rows_of("handoffs") if not row["disturbed"]]
     if not (most and handed):
         raise CannotMeasure("a run of the whole chapter", "it plays what others have measured")
-    given = bed.parameters
     for flush in FLUSHES:
         for number in (1, 4, 16, 64, TALK_CLIENTS):
             for way, release in RELEASES.items():
@@ -130,8 +131,8 @@ def simulated_commits(bed: Testbed) -> Iterator[Row]:
                     flush=flush * 1e-3,
                     switch=float(pd.Series(handed).median()) * 1e-6,
                     processors=int(printed.cell("scalability_write", "commit_cores", "value")),
-                    transactions=given.simulated_transactions + 4 * number,
-                    seed=given.seed,
+                    transactions=bed.parameters.simulated_transactions + 4 * number,
+                    seed=bed.parameters.seed,
                 )
                 yield {
                     "flush_ms": flush,

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -103,14 +103,12 @@ def wakeups_between_rounds(bed: Testbed) -> Iterator[Row]:
     minute, among them. `quiet` is the share of the seconds that remain.
     """
     for name, one in (_watched.get(bed) or watch(bed)).items():
-        readings = one.end(bed.parameters.idle_seconds)
-        yield from windows_between_rounds(bed, readings, one.rested, name)
+        yield from _between_rounds(bed, one.end(bed.parameters.idle_seconds), one.rested, name)
 
 
-def windows_between_rounds(
-    bed: Testbed, readings: list[off_cpu.WakeupReading], rested: float, server: str = TODAY
+def _between_rounds(
+    bed: Testbed, readings: list[off_cpu.WakeupReading], rested: float, server: str
 ) -> Iterator[Row]:
-    """Rows of `wakeups_between_rounds`, from readings in turn, in windows as of `windows`."""
     rates = off_cpu.wakeup_rates(readings).drop(columns="role").sum().to_numpy()
     woken = [_forks(after) > _forks(before) for before, after in itertools.pairwise(readings)]
     quiet = ~np.array(woken)
@@ -137,7 +135,6 @@ def _forks(reading: off_cpu.WakeupReading) -> float:
 
 
 def _windows(readings: list[off_cpu.WakeupReading]) -> int:
-    """Into how many windows readings in turn are divided."""
     seconds = readings[-1][0] - readings[0][0]
     return min(max(LEAST_WINDOWS, int(seconds // WINDOW)), len(readings) - 1)
 
@@ -147,14 +144,19 @@ def windows(
 ) -> Iterator[Row]:
     """Rows of `wakeups`, from readings in turn that are divided into windows of equal length."""
     many, last = _windows(readings), len(readings) - 1
-    rates = off_cpu.wakeup_rates([readings[round(k * last / many)] for k in range(many + 1)])
-    by_role: Mapping[str, Mapping[int, float]] = rates.set_index("role").to_dict("index")
-    everybody = rates.drop(columns="role").sum().to_dict()
-    found = {EVERYBODY: everybody, **by_role}
+    chosen = [readings[round(k * last / many)] for k in range(many + 1)]
+    by_role = off_cpu.wakeup_rates(chosen).set_index("role")
 
     def measure(block: Block, role: str) -> dict[str, float]:
-        return {"per_second": float(found[role][block.index]), "rested": rested}
+        each = by_role[block.index]
+        rate = each.sum() if role == EVERYBODY else each[role]
+        return {"per_second": float(rate), "rested": rested}
 
     yield from bed.compare(
-        measure, {"role": list(found)}, pairs=many, warmup=0, fixed=True, server=server
+        measure,
+        {"role": [EVERYBODY, *by_role.index]},
+        pairs=many,
+        warmup=0,
+        fixed=True,
+        server=server,
     )

@@ -45,11 +45,14 @@ def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
         for apart in DISTANCES
     }
 
-    def measure(block: Block, bytes_apart: int) -> dict[str, float]:
-        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])}
-
-    many = bed.timed_pairs(bed.parameters.pairs)
-    yield from bed.compare(measure, {"bytes_apart": DISTANCES}, pairs=many, warmup=0)
+    yield from bed.compare(
+        lambda block, bytes_apart: {
+            "time": cachelines.false_sharing_cost(bytes_apart, lasting[bytes_apart])
+        },
+        {"bytes_apart": DISTANCES},
+        pairs=bed.timed_pairs(bed.parameters.pairs),
+        warmup=0,
+    )
 
 
 @experiment(units={"time": "ns"})
@@ -67,8 +70,12 @@ def snapshot_scan(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
         return {"time": cachelines.scan_cost(packed, lasting, idle)}
 
     seen = (("spread", "changed"), ("packed", "changed"), ("spread", "left alone"))
-    variants = [{"words": words, "neighbours": neighbours} for words, neighbours in seen]
-    yield from bed.compare(measure, variants, pairs=bed.timed_pairs(bed.parameters.pairs), warmup=0)
+    yield from bed.compare(
+        measure,
+        [{"words": words, "neighbours": neighbours} for words, neighbours in seen],
+        pairs=bed.timed_pairs(bed.parameters.pairs),
+        warmup=0,
+    )
 
 
 @experiment(units={"rounds": "rounds/s"})
@@ -79,23 +86,22 @@ def nothing_shared(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
     """
     cachelines.require()
     usable = sorted(os.sched_getaffinity(0))
-    lasting = shortened(bed.parameters.seconds)
-    long = max(rounds, round(lasting * cachelines.unshared_rate(usable[:1], rounds)))
+    alone = cachelines.unshared_rate(usable[:1], rounds)
+    long = max(rounds, round(shortened(bed.parameters.seconds) * alone))
 
-    def measure(block: Block, processors: int) -> dict[str, float]:
-        return {"rounds": cachelines.unshared_rate(usable[:processors], long)}
-
-    variants = {"processors": [1, len(usable)]}
     yield from bed.compare(
-        measure, variants, pairs=bed.timed_pairs(), warmup=0, positive=["rounds"]
+        lambda block, processors: {"rounds": cachelines.unshared_rate(usable[:processors], long)},
+        {"processors": [1, len(usable)]},
+        pairs=bed.timed_pairs(),
+        warmup=0,
+        positive=["rounds"],
     )
 
 
 def _rounds(bed: Testbed, least: int, cost: Callable[[int], float]) -> int:
     """So many rounds that one measurement takes the parameter `seconds`, `least` at least."""
-    found = cost(least)  # nanoseconds a word
-    words = max(cachelines.WORDS, cachelines.MEMBERS)
-    return max(least, round(bed.parameters.seconds * 1e9 / found / words))
+    nanoseconds = cost(least) * max(cachelines.WORDS, cachelines.MEMBERS)  # of a round
+    return max(least, round(bed.parameters.seconds * 1e9 / nanoseconds))
 
 
 # ---- simulated
@@ -134,8 +140,9 @@ def calibrated(bed: Testbed) -> list[Costs]:
     )
     visit = (loops[ALONE] - loops[EMPTY]) / 2
     line = (loops[SAME] / 4 - visit) / model.LOCK_LINES
-    columns = [busy / swept[busy], visit * 1e-9, line * 1e-9, switch, rouse]
-    measured = pd.concat(columns, axis=1, join="inner")
+    measured = pd.concat(
+        [busy / swept[busy], visit * 1e-9, line * 1e-9, switch, rouse], axis=1, join="inner"
+    )
     measured = measured[((measured > 0) & (measured < np.inf)).all(axis=1)]
     if measured.empty:
         raise CannotMeasure(
@@ -172,15 +179,14 @@ def simulated_lookups(bed: Testbed) -> Iterator[Row]:
         for line in LINES
         for release in (BEFORE, AFTER)
     }
-    swept = _play(bed, list(lines.values()))
-    for (line, _), row in zip(lines, swept):
+    tps = {}
+    for (line, release), row in zip(lines, _play(bed, list(lines.values()))):
         yield {"varied": "line", "line_ns": line} | row
-    tps = {at: row["tps"] for at, row in zip(lines, swept)}
+        tps[line, release] = row["tps"]
     nearest = min(LINES, key=lambda n: abs(tps[n, AFTER] / tps[n, BEFORE] - TALK["gain"]))
-    costs = replace(costs, line=nearest * 1e-9)
     where = [(PROCESSORS, clients) for clients in SWEEP] + [(SMALL, SMALL)]
     points = [
-        Point(release, *machine, costs, draw)
+        Point(release, *machine, replace(costs, line=nearest * 1e-9), draw)
         for draw in range(DRAWS)
         for release in RELEASES
         for machine in where
@@ -189,26 +195,22 @@ def simulated_lookups(bed: Testbed) -> Iterator[Row]:
         yield {"varied": "clients", "line_ns": nearest} | row
 
 
-def _play(bed: Testbed, points: Sequence[Point]) -> list[Row]:
+def _play(bed: Testbed, points: Sequence[Point]) -> Iterator[Row]:
     """Simulated points, played on all processors."""
     given = bed.parameters
     one = partial(Point.play, transactions=given.simulated_transactions, seed=given.seed)
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
         outcomes = list(pool.map(one, points))
-    found = []
     for point, outcome in zip(points, outcomes, strict=True):
         visits = model.lookup(point.release, point.costs).visits
         spins = [visit.lock for visit in visits if visit.spins]
         most = max(spins, key=outcome.waiting.__getitem__)
-        found.append(
-            {
-                "release": point.release,
-                "processors": point.processors,
-                "clients": point.clients,
-                "draw": point.block,
-                "tps": float(outcome.throughput),
-                "asking": float(outcome.waiting[most]),
-                "spinlock": most,
-            }
-        )
-    return found
+        yield {
+            "release": point.release,
+            "processors": point.processors,
+            "clients": point.clients,
+            "draw": point.block,
+            "tps": float(outcome.throughput),
+            "asking": float(outcome.waiting[most]),
+            "spinlock": most,
+        }

@@ -7,7 +7,7 @@ whose processes print, when they end, what they did with each lock.
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 from pgrerun.chapters.scalability.experiments import commit_log
@@ -29,7 +29,7 @@ from pgrerun.lab.instruments import counters, server_log, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.pgbench import ACCOUNTS
 from pgrerun.lab.server import Cluster, value
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment, side_by_side
 
 COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
 FREELIST, INSERT, OTHER = "BufFreelistLock", "WALInsertLock", "any other"
@@ -80,14 +80,13 @@ def insertion_lock(bed: Testbed, rows: int = 20_000) -> Iterator[Row]:
 
     Each inserts so many rows, which are a record each, as their relation has no index.
     """
-    insert = SQL.text("builds.insert", rows=rows)
     for name in complete([COUNTING]):
         server = bed.release(programs(name))
         for number in (1, max(2, processors())):
             with server.connect() as connection:
                 loading.replace(connection, "inserted", SQL.text("builds.inserted"))
             with _counted(server) as locks:
-                sessions.at_once(server, [insert] * number)
+                sessions.at_once(server, [SQL.text("builds.insert", rows=rows)] * number)
             yield {
                 "build": name,
                 "sessions": number,
@@ -121,8 +120,10 @@ def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
                 wal.written(connection) as log,
             ):
                 done = load.run(block.seed)
-            found = {"wal": log.bytes / done.transactions}
-            return found | {count: locks[INSERT][count] / done.transactions for count in COUNTS}
+            return {
+                "wal": log.bytes / done.transactions,
+                **{count: locks[INSERT][count] / done.transactions for count in COUNTS},
+            }
 
         def prepare(block: Block, moment: str) -> None:
             load.lasting()  # tried out before the checkpoint
@@ -153,15 +154,16 @@ def lookup_locks(bed: Testbed) -> Iterator[Row]:
     which is waited for most. `blocked` is how many clients were seen to wait for a lock that
     another holds: by a view of then, which says nothing of lightweight locks.
     """
-    settings = ours(bed) | roomy_pool(bed)
     for name in complete([COUNTING]):
-        with Cluster(programs(name), settings) as server:
+        with Cluster(programs(name), ours(bed) | roomy_pool(bed)) as server:
             load = Load(bed, loaded(bed, server), "lookup", client_counts(bed)[-1])
             load.lasting()  # tried out before it is counted
-            work = partial(load.run, bed.parameters.seed)
             with _counted(server) as locks:
                 done, blocked = sessions.count_meanwhile(
-                    server, SQL.text("builds.waiting"), 0.01, work
+                    server,
+                    SQL.text("builds.waiting"),
+                    0.01,
+                    partial(load.run, bed.parameters.seed),
                 )
         for lock in dict.fromkeys([*NAMES.values(), OTHER]):
             yield {
@@ -218,24 +220,22 @@ def divided_insertion(bed: Testbed) -> Iterator[Row]:
 
 
 def _waited_for(bed: Testbed, cases: Sequence[tuple[str, str]]) -> Iterator[Row]:
-    name = relations(bed).relations[ACCOUNTS]
-    with ExitStack() as stack:
-        servers, loads, buffers = {}, {}, {}
-        for case in cases:
-            build, accounts = case
-            settings = in_memory(bed) | {"full_page_writes": "off"}
-            server = servers[case] = stack.enter_context(Cluster(programs(build), settings))
+    settings = in_memory(bed) | {"full_page_writes": "off"}
+    with side_by_side((case, Cluster(programs(case[0]), settings)) for case in cases) as servers:
+        loads = {}
+        for case, server in servers.items():
             loaded(bed, server)
-            if accounts == LONG:
+            if case[1] == LONG:
+                name = relations(bed).relations[ACCOUNTS]
                 commit_log.age_rows(server, name, LOG_PAGES, bed.parameters.seed)
             # counted, so that brief runs do
             loads[case] = Load(bed, server, "tpcb", client_counts(bed)[-1], told=True)
-            buffers[case] = commit_log.kept(server)
+        buffers = {case: commit_log.kept(server) for case, server in servers.items()}
 
         def measure(block: Block, build: str, accounts: str) -> dict[str, float]:
-            load, found = loads[build, accounts], Numbered()
+            load = loads[build, accounts]
             load.lasting()  # tried out before it is counted
-            with _numbered(servers[build, accounts], found):
+            with _numbered(load.server) as found:
                 done = load.run(block.seed)
             waits = {number: counts["waits"] or 0 for number, counts in found.items()}
             each = waited_for(waits, buffers[build, accounts])
@@ -274,9 +274,8 @@ def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
 
     Of locks with one name in `NAMES`, or with none, the one that is waited for most.
     """
-    by_number = Numbered()
     found: dict[str, dict[str, int | None]] = defaultdict(lambda: dict.fromkeys(COUNTS, 0))
-    with _numbered(server, by_number):
+    with _numbered(server) as by_number:
         yield found
     for number, counts in by_number.items():
         name = NAMES.get(number, OTHER)
@@ -284,11 +283,11 @@ def _counted(server: Cluster) -> Iterator[dict[str, dict[str, int | None]]]:
 
 
 @contextmanager
-def _numbered(server: Cluster, found: Numbered) -> Iterator[None]:
-    """The same by the lock's number, put into `found`."""
+def _numbered(server: Cluster) -> Iterator[Numbered]:
+    """The same by the lock's number."""
     _await_end_of_sessions(server)
-    before = len(server.log())
-    yield
+    before, found = len(server.log()), Numbered()
+    yield found
     _await_end_of_sessions(server)
     found.update(server_log.lightweight_locks(server.log()[before:]))
 

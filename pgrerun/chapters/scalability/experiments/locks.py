@@ -61,10 +61,11 @@ def virtual_transactions(bed: Testbed) -> Iterator[Row]:
         loading.replace(maker, "scaling_indexed", SQL.text("locks.indexed"))
     with tested.connect(autocommit=False) as writer, tested.connect() as watch:
         SQL.run(writer, "locks.write_indexed")
-        pid = writer.info.backend_pid
 
         def look(state: str) -> Row:
-            [[fastpath]] = SQL.run(watch, "locks.virtual_transaction", pid=pid).fetchall()
+            [[fastpath]] = SQL.run(
+                watch, "locks.virtual_transaction", pid=writer.info.backend_pid
+            ).fetchall()
             return {"state": state, "fastpath": fastpath}
 
         yield look("nobody waits for the transaction")
@@ -118,8 +119,13 @@ def _partitioned(tested: Server) -> None:
             return
         loading.replace(connection, "scaling_parts", SQL.text("locks.partitioned"))
         for part in range(PARTITIONS):
-            name = f"scaling_part_{part}"
-            SQL.run(connection, "locks.partition", partition=name, low=part, high=part + 1)
+            SQL.run(
+                connection,
+                "locks.partition",
+                partition=f"scaling_part_{part}",
+                low=part,
+                high=part + 1,
+            )
 
 
 # ---- what two sessions cost each other
@@ -144,11 +150,11 @@ def lock_costs(bed: Testbed, loops: int = LOOPS) -> Iterator[Row]:
         taken = sessions.at_once(tested, sent[together])
         return sum(taken) / len(taken)
 
-    tried = lasts(ALONE, loops)
-    lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / tried))
+    lasting = max(loops, round(loops * shortened(bed.parameters.seconds) / lasts(ALONE, loops)))
 
-    def measure(block: Block, together: str) -> dict[str, float]:
-        return {"time": 1e9 * lasts(together, lasting) / lasting}
-
-    many = bed.timed_pairs(bed.parameters.pairs)
-    yield from bed.compare(measure, {"together": [EMPTY, ALONE, SAME, OTHER]}, pairs=many, warmup=0)
+    yield from bed.compare(
+        lambda block, together: {"time": 1e9 * lasts(together, lasting) / lasting},
+        {"together": [EMPTY, ALONE, SAME, OTHER]},
+        pairs=bed.timed_pairs(bed.parameters.pairs),
+        warmup=0,
+    )

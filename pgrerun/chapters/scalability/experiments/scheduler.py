@@ -32,8 +32,10 @@ def placed_clients(bed: Testbed) -> Iterator[Row]:
     """
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < LARGE:
-        why = f"the dish lies between a quarter and half of {LARGE}, and {len(usable)} are here"
-        raise CannotMeasure(f"{LARGE} processors", why)
+        raise CannotMeasure(
+            f"{LARGE} processors",
+            f"the dish lies between a quarter and half of {LARGE}, and {len(usable)} are here",
+        )
     with Cluster(programs(RELEASES[1]), in_memory(bed)) as tested:
         loaded(bed, tested)
 

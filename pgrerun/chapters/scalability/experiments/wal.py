@@ -14,28 +14,35 @@ from pgrerun.chapters.scalability.load import (
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
+from pgrerun.lab.testbed import Row, Testbed, experiment, shortened
 
 # ---- the WAL
 
 ROWS, RECORDS = 5_000, 20_000
+COPY = "COPY"
 
 
 @experiment(units={"bytes": "bytes", "bytes_per_row": "bytes/row"})
 def copied(bed: Testbed, tuples: int = ROWS) -> Iterator[Row]:
     """Bytes of WAL for the same rows, by COPY and by single INSERTs in one transaction."""
     with server(bed).connect() as connection:
-        for way in ("COPY", "one INSERT for each row"):
-            with connection.transaction():
-                loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
-            with wal.written(connection) as log:
-                if way == "COPY":
-                    with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copying:
-                        for number in range(1, tuples + 1):
-                            copying.write_row((number, "some words"))
-                else:
-                    SQL.run(connection, "wal.single_inserts", rows=tuples)
-            yield {"way": way, "bytes": log.bytes, "bytes_per_row": log.bytes / tuples}
+        for way in (COPY, "one INSERT for each row"):
+            written = bytes_of_rows(connection, way, tuples)
+            yield {"way": way, "bytes": written, "bytes_per_row": written / tuples}
+
+
+def bytes_of_rows(connection: psycopg.Connection, way: str, tuples: int) -> int:
+    """Bytes of WAL for so many rows of a new table, by COPY or by single INSERTs."""
+    with connection.transaction():
+        loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
+    with wal.written(connection) as log:
+        if way == COPY:
+            with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copying:
+                for number in range(1, tuples + 1):
+                    copying.write_row((number, "some words"))
+        else:
+            SQL.run(connection, "wal.single_inserts", rows=tuples)
+    return log.bytes
 
 
 @experiment(units={"records": "records/s"})
@@ -44,15 +51,17 @@ def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
     tested, several = server(bed), max(2, processors())
 
     def inserted(number: int, each: int) -> float:
-        statement = SQL.text("wal.insert_records", records=each)
-        return number * each / max(sessions.at_once(tested, [statement] * number))
+        sent = [SQL.text("wal.insert_records", records=each)] * number
+        return number * each / max(sessions.at_once(tested, sent))
 
     lasting = max(records, round(shortened(bed.parameters.seconds) * inserted(1, records)))
 
-    def measure(block: Block, sessions: int) -> dict[str, float]:
-        return {"records": inserted(sessions, lasting)}
-
-    yield from bed.compare(measure, {"sessions": [1, several]}, pairs=bed.timed_pairs(), warmup=0)
+    yield from bed.compare(
+        lambda block, sessions: {"records": inserted(sessions, lasting)},
+        {"sessions": [1, several]},
+        pairs=bed.timed_pairs(),
+        warmup=0,
+    )
 
 
 # ---- the commit log

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import contextmanager
 
 from pgrerun.chapters.scalability.experiments.builds import (
     RELEASES,
@@ -23,7 +23,7 @@ from pgrerun.chapters.scalability.load import SQL, TPS, UNFLUSHED, ours, process
 from pgrerun.lab.instruments import pgbench, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened, side_by_side
 
 PATCH = ["walwriter"]
 ROWS = 300
@@ -43,8 +43,7 @@ def commits_reach_disk(bed: Testbed) -> Iterator[Row]:
     and 9.2, and before and after the commit that has the WAL writer woken.
     """
     seconds = max(1, round(shortened(2 * bed.parameters.seconds)))
-    with ExitStack() as stack:
-        servers = _servers(bed, stack, complete([RELEASES, *patched(PATCH)]))
+    with _servers(bed, complete([RELEASES, *patched(PATCH)])) as servers:
 
         def measure(block: Block, build: str) -> dict[str, float]:
             found: dict[str, float] = {}
@@ -62,27 +61,28 @@ def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
     Beside nobody every row has its hint, so that the releases scan at their own speeds.
     """
     seconds = max(1, round(bed.parameters.seconds))
-    with ExitStack() as stack:
-        servers = _servers(bed, stack, complete([RELEASES]))
+    with _servers(bed, complete([RELEASES])) as servers:
+        yield from bed.compare(
+            lambda block, build, beside: {
+                "scans": _side_by_side(servers[build], beside, seconds, block.seed)
+            },
+            {"build": list(servers), "beside": [NOBODY, WRITER]},
+            pairs=bed.timed_pairs(bed.parameters.pairs),
+            warmup=0,
+            positive=["scans"],
+        )
 
-        def measure(block: Block, build: str, beside: str) -> dict[str, float]:
-            return {"scans": _side_by_side(servers[build], beside, seconds, block.seed)}
 
-        variants = {"build": list(servers), "beside": [NOBODY, WRITER]}
-        many = bed.timed_pairs(bed.parameters.pairs)
-        yield from bed.compare(measure, variants, pairs=many, warmup=0, positive=["scans"])
-
-
-def _servers(bed: Testbed, stack: ExitStack, names: Sequence[str]) -> dict[str, Cluster]:
-    servers = {}
-    for name in names:
-        server = stack.enter_context(Cluster(programs(name), ours(bed) | UNFLUSHED))
-        server.extension("pageinspect")
-        with server.connect() as connection:
-            loading.replace(connection, "updated", SQL.text("wal_writer.updated"))
-            SQL.run(connection, "wal_writer.fill_updated", rows=ROWS)
-        servers[name] = server
-    return servers
+@contextmanager
+def _servers(bed: Testbed, names: Sequence[str]) -> Iterator[dict[str, Cluster]]:
+    settings = ours(bed) | UNFLUSHED
+    with side_by_side((name, Cluster(programs(name), settings)) for name in names) as servers:
+        for server in servers.values():
+            server.extension("pageinspect")
+            with server.connect() as connection:
+                loading.replace(connection, "updated", SQL.text("wal_writer.updated"))
+                SQL.run(connection, "wal_writer.fill_updated", rows=ROWS)
+        yield servers
 
 
 def _side_by_side(server: Cluster, beside: str, seconds: int, seed: int) -> float:

@@ -43,13 +43,12 @@ def updated(server: Cluster, tuples: int, seed: int) -> dict[str, float]:
         SQL.run(connection, "counts.updated", tuples=tuples)
         before = sizes.pages(connection, "updated_pkey")
         times = tuples * 3 // 2
-        variables = {"tuples": tuples}
         with wal.written(connection) as written:
             pgbench.run(
                 server,
                 SQL.script("updated"),
                 transactions=times,
-                variables=variables,
+                variables={"tuples": tuples},
                 seed=seed,
                 protocol="prepared",
             )
@@ -119,13 +118,6 @@ def scanned(statement: str, connection: psycopg.Connection, tuples: int) -> floa
     """Rows that the scan at the bottom of a statement's plan gives until it is served."""
     *_, scan = planned(connection, statement, execute=True).walk()
     return (scan.rows_actual or 0) * (scan.loops or 0)
-
-
-def accesses(
-    statement: str, settings: str, connection: psycopg.Connection, tuples: int
-) -> float | None:
-    """Accesses to pages of a statement."""
-    return planned(connection, statement, settings, execute=True).page_accesses
 
 
 def listed(apart: int, connection: psycopg.Connection, tuples: int) -> float | None:
@@ -213,7 +205,7 @@ COUNTS = (
     Count(
         "page accesses for a second column",
         "accesses",
-        partial(accesses, "skipped", "by_index"),
+        lambda c, n: planned(c, "skipped", "by_index", execute=True).page_accesses,
         "18",
         "since-010",
         lambda n: n < 20,

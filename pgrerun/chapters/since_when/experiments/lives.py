@@ -85,20 +85,19 @@ def lives(bed: Testbed) -> Iterator[Row]:
     for release, wanted in left.items():
         for claim in wanted:
             why = failed.get((chosen[claim], release), "nothing was answered")
-            told = {"claim": claim, "verdict": str(Verdict.NOT_TESTED), "note": "", "reason": ""}
+            told = {"claim": claim, "verdict": str(Verdict.NOT_TESTED)}
             yield _row(release, told | {"note": f"its experiment failed: {why}"}, 0.0)
 
 
 def _row(release: str, verdict: dict[str, Any], seconds: float) -> Row:
     word = today(verdict["verdict"], claims.ledger()[verdict["claim"]].predicate)
-    untested = word == Verdict.NOT_TESTED
     return {
         "claim": verdict["claim"],
         "release": release,
         "version": version(release),
         "block": 0,
         "word": str(word),
-        "why": (verdict["note"] or verdict["reason"]) if untested else "",
+        "why": (verdict["note"] or verdict["reason"]) if word == Verdict.NOT_TESTED else "",
         "seconds": seconds,
     }
 

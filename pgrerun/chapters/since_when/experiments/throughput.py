@@ -1,7 +1,6 @@
 """Is a newer release faster? Throughput of one client on releases of one builder."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 from pgrerun.chapters.since_when.experiments.counts import SQL
 from pgrerun.chapters.since_when.here import one_builder, version
@@ -9,7 +8,7 @@ from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.relations.pgbench import Index, Pgbench
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster, fetched
-from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment, side_by_side
 
 INDEXED, JOINS = "updates of an indexed column", "Wisconsin joins"
 LOADS = {
@@ -50,19 +49,8 @@ def throughput(bed: Testbed) -> Iterator[Row]:
     What a load writes is loaded anew before each measurement. Of each load every release does as
     many transactions as the oldest needs for one measurement.
     """
-    given, specs = bed.parameters, one_builder(bed)
-    with ExitStack() as stack:
-        servers: dict[tuple[str, bool], Cluster] = {}
-        for name, spec in specs.items():
-            checked = (False, True) if version(name) >= CHECKED else (False,)
-            for checksums in checked:
-                refused = version(name) >= CHECKED and not checksums
-                server = Cluster(
-                    fetched.chosen(spec),
-                    {"synchronous_commit": "off"},
-                    initdb=["--no-data-checksums"] if refused else [],
-                )
-                servers[name, checksums] = stack.enter_context(server)
+    given = bed.parameters
+    with side_by_side(_clusters(one_builder(bed))) as servers:
         first = next(iter(servers.values()))
         for server in servers.values():
             for what in READING:
@@ -73,14 +61,11 @@ def throughput(bed: Testbed) -> Iterator[Row]:
             if load not in READING:
                 fill(servers[release, checksums], load)
 
-        def measure(
-            block: Block, release: str, checksums: bool, load: str, **_: object
-        ) -> dict[str, float]:
-            return {"tps": _run(servers[release, checksums], load, many[load], block.seed)}
-
         for what in LOADS:
             yield from bed.compare(
-                measure,
+                lambda block, release, checksums, load, **_: {
+                    "tps": _run(servers[release, checksums], load, many[load], block.seed)
+                },
                 [
                     {
                         "release": name,
@@ -100,17 +85,25 @@ def throughput(bed: Testbed) -> Iterator[Row]:
             )
 
 
+def _clusters(specs: dict[str, str]) -> Iterator[tuple[tuple[str, bool], Cluster]]:
+    for name, spec in specs.items():
+        unchecked = ["--no-data-checksums"] if version(name) >= CHECKED else []
+        settings = {"synchronous_commit": "off"}
+        yield (name, False), Cluster(fetched.chosen(spec), settings, initdb=unchecked)
+        if unchecked:
+            yield (name, True), Cluster(fetched.chosen(spec), settings)
+
+
 def _run(server: Cluster, what: str, transactions: int, seed: int) -> float:
     bank = ON_BALANCE if what == INDEXED else PLAIN
-    done = pgbench.run(
+    return pgbench.run(
         server,
         SQL.script(LOADS[what]).replace("pgbench_", bank.prefix),
         transactions=transactions,
         variables=bank.variables,
         protocol="prepared",
         seed=seed,
-    )
-    return done.tps
+    ).tps
 
 
 def _lasting(server: Cluster, what: str, milliseconds: float, seed: int) -> int:
