@@ -185,13 +185,9 @@ def _part(code: nodes.literal_block, text: str) -> nodes.literal_block:
 
 
 def redraw_tables(app, doctree) -> None:
-    """Lay out the tables as their run has drawn them, verdicts in the words of the page's lines."""
-    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    """Lay out the tables that their run has drawn."""
     for place in _tables(doctree):
-        text = layout.verdicts(place.astext(), judged)
-        text = layout.stacked(text)
-        place.replace_self(nodes.raw("", text, format="html"))
+        place.replace_self(nodes.raw("", layout.stacked(place.astext()), format="html"))
 
 
 def _tables(doctree) -> list[nodes.raw]:

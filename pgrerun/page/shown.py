@@ -9,12 +9,14 @@ from typing import Any
 import pandas as pd
 
 from pgrerun.page import charts, narrate, provenance
-from pgrerun.page.tables import Table, table
-from pgrerun.record import rows
+from pgrerun.page.markup import Markup, macros
+from pgrerun.page.tables import table
+from pgrerun.record import rows, verdicts
 from pgrerun.record.verdicts import Judgement
 
 _PREVIEW = 5  # rows that a page shows of an experiment
 _LINES = 3  # verdicts that a page shows one below the other before it folds some
+_HTML, _PARTS = macros("scoreboard"), macros("table")
 
 
 @dataclass(frozen=True)
@@ -158,22 +160,54 @@ class Verdicts:
         )
 
 
-def summary(judgements: Sequence[Judgement]) -> Table:
-    """A row per claim: what it says, printed, found here, basis and verdict."""
-    lines = [
-        (
-            f"{j.claim.id}{' ★' if j.claim.headline else ''}",
-            j.claim.claim,
-            narrate.printed_value(j.claim),
-            narrate.evidence(j),
-            narrate.basis(j),
-            narrate.word(j),
+@dataclass(frozen=True)
+class Summary:
+    """All verdicts of a chapter in a table; the last value of a notebook cell.
+
+    The verdict comes first, as it is what a phone shows of a row. What was found instead of a
+    number stands as a sentence below the claim, whose column is wide.
+    """
+
+    judgements: Sequence[Judgement]
+
+    def __repr__(self) -> str:
+        lines = [f"{j.claim.id}: {narrate.word(j)}. {narrate.found(j)}" for j in self.judgements]
+        return "\n".join([narrate.summary(self.judgements), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [({}, _cells(j)) for j in sorted(self.judgements, key=lambda j: j.claim.id)]
+        number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
+        caption = f"{number}; a star marks a headline claim"
+        heads = ["verdict", "claim", "printed", "found here"]
+        begin = (
+            '<div class="result-table cards verdicts" tabindex="0" role="region"'
+            f' aria-label="{html.escape(caption)}">'
         )
-        for j in sorted(judgements, key=lambda j: j.claim.id)
-    ]
-    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    caption = f"{narrate.summary(judgements)} A star marks a headline claim."
-    return Table(pd.DataFrame(lines, columns=columns), caption)
+        made = str(_PARTS.table(caption, heads, rows))
+        return made.replace('<div class="cards">', begin, 1)
+
+
+def _cells(j: Judgement) -> list[str]:
+    name = f"{j.claim.id}{' ★' if j.claim.headline else ''}"
+    claim = Markup('<b class="id">{}</b> {}{}').format(name, j.claim.claim, _why(j))
+    colour = charts.VERDICTS[str(j.verdict)]
+    verdict = _HTML.verdict_cell(narrate.word(j), colour, narrate.basis(j))
+    return [verdict, claim, narrate.printed_value(j.claim), narrate.found(j)]
+
+
+def _why(j: Judgement) -> str:
+    """Why there is nothing to be found, or why it decides nothing."""
+    if j.evidence is None:
+        return _PARTS.aside(untold(j)) if j.remarks else ""
+    open_ = j.verdict is verdicts.Verdict.INCONCLUSIVE and j.reason
+    return _PARTS.aside(f"{j.reason.rstrip('.')}.") if open_ else ""
+
+
+def untold(j: Judgement) -> str:
+    """Why there is nothing to tell: it wasn't tested, or several runs found different things."""
+    why = narrate.untold(j)
+    said = why if j.verdict is verdicts.Verdict.INCONCLUSIVE else f"Not tested: {why}"
+    return _HTML.untold(said)
 
 
 def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:

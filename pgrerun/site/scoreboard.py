@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun import parameters
-from pgrerun.page import charts, narrate, provenance
+from pgrerun.page import charts, narrate, provenance, shown
 from pgrerun.page.markup import macros
 from pgrerun.record import agreement, claims, history, printed, runs
 from pgrerun.record.claims import Basis, Claim, Predicate
@@ -298,16 +298,9 @@ def _told_change(one: history.Change) -> str:
 def _found(j: Judgement, quantity: str) -> str:
     """What was found, and why it decides nothing where it doesn't; without a find, the reason."""
     if j.evidence is None and j.remarks:
-        return _HTML.with_aside(untold(j), narrate.found(j))
+        return _HTML.with_aside(shown.untold(j), narrate.found(j))
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.evidence is not None
     return _HTML.with_aside(narrate.evidence(j), quantity, j.reason if open_ else "")
-
-
-def untold(j: Judgement) -> str:
-    """Why there is nothing to tell: it wasn't tested, or several runs found different things."""
-    why = narrate.untold(j)
-    said = why if j.verdict is Verdict.INCONCLUSIVE else f"Not tested: {why}"
-    return _HTML.untold(said)
 
 
 def more_than_printed(claim: Claim) -> str:
