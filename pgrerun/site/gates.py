@@ -21,12 +21,11 @@ Anything else needs a reason, right behind the number:
 """
 
 import json
-import posixpath
 import re
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import nbformat
@@ -36,6 +35,7 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
 from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.site import printing
 
 CHART_MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 #: a cell tagged so promises a chart; the chart verbs are in `charts.py`
@@ -276,42 +276,41 @@ def check_site(html: Path) -> None:
     from another host or is missing, a link or anchor inside the site is dead, or a picture has no
     alternative text (Jupyter Book's default, the file's name, counts as none).
     """
+    files = {file.relative_to(html).as_posix(): file for file in html.rglob("*") if file.is_file()}
     pages = {
-        file: BeautifulSoup(file.read_bytes(), "html.parser")
-        for file in sorted(html.rglob("*.html"))
-        if "_static" not in file.relative_to(html).parts
+        name: BeautifulSoup(file.read_bytes(), "html.parser")
+        for name, file in sorted(files.items())
+        if name.endswith(".html") and "_static" not in name.split("/")
     }
     if not pages:
         raise BookError(f"There are no pages in {html}: the site was not built.")
-    anchors = {
-        file.resolve(): {tag["id"] for tag in page.find_all(id=True)}
-        for file, page in pages.items()
-    }
+    anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     findings = []
-    for file, page in pages.items():
+    for name, page in pages.items():
+        source = html / "_sources" / Path(name).with_suffix(".ipynb")
         found = [
-            *_chart_findings(
-                page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")
-            ),
+            *_miscounted(len(page.select(".vl-chart")), source),
+            *_undescribed(page),
             *_outside(page),
-            *_lost_files(page, file),
-            *_dead_links(page, file, html, anchors),
+            *_lost(page, name, files, anchors),
             *_unnamed_pictures(page),
         ]
-        findings += [f"{file.relative_to(html)}: {one}" for one in found]
-    for style in sorted(html.rglob("*.css")):
-        findings += [
-            f"{style.relative_to(html)}: fetches {address}"
-            for address in _CSS_ADDRESS.findall(style.read_text("utf-8"))
-        ]
+        findings += [f"{name}: {one}" for one in found]
+    for name, file in sorted(files.items()):
+        if name.endswith(".css"):
+            addresses = _CSS_ADDRESS.findall(file.read_text("utf-8"))
+            findings += [f"{name}: fetches {address}" for address in addresses]
     _refuse(findings, "The built site must not be published.")
 
 
-def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
-    drawn = page.select(".vl-chart")
-    if source.exists() and len(drawn) != (expected := _charts_of(source)):
-        yield f"shows {len(drawn)} charts, its notebook has {expected}"
-    for place in drawn:
+def _miscounted(shown: int, notebook: Path) -> Iterator[str]:
+    """Whether a page shows other charts than its notebook has, if it was made from one."""
+    if notebook.exists() and shown != (expected := _charts_of(notebook)):
+        yield f"shows {shown} charts, its notebook has {expected}"
+
+
+def _undescribed(page: BeautifulSoup) -> Iterator[str]:
+    for place in page.select(".vl-chart"):
         script = place.parent.select_one("script.vl-spec")
         try:
             spec = json.loads(script.string)
@@ -351,36 +350,19 @@ def _fetched(page: BeautifulSoup) -> Iterator[tuple[str, str]]:
                 yield tag.name, value.strip()
 
 
-def _lost_files(page: BeautifulSoup, file: Path) -> Iterator[str]:
-    for name, address in _fetched(page):
-        parts = urlsplit(address)
-        if (
-            parts.path
-            and not parts.scheme
-            and not parts.netloc
-            and not (file.parent / unquote(parts.path)).is_file()
-        ):
-            yield f"<{name}> fetches {address}, which is not there"
-
-
-def _dead_links(
-    page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]
+def _lost(
+    page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]
 ) -> Iterator[str]:
+    """What the page `name` fetches or leads to that is none of the files, or on none of them."""
+    for tag, address in _fetched(page):
+        place = printing.place_of(address, name)
+        if place and place[0] not in files:
+            yield f"<{tag}> fetches {address}, which is not there"
     for link in page.find_all("a", href=True):
-        address = urlsplit(link["href"])
-        if address.scheme or address.netloc:
-            continue
-        target = file if not address.path else (file.parent / unquote(address.path)).resolve()
-        if target.is_dir():
-            target /= "index.html"
-        fragment = unquote(address.fragment)
-        if not target.exists() or html.resolve() not in target.resolve().parents:
+        place = printing.place_of(link["href"], name)
+        if place and place[0] not in files:
             yield f"the link to {link['href']} leads nowhere"
-        elif (
-            fragment
-            and target.suffix == ".html"
-            and fragment not in anchors.get(target.resolve(), ())
-        ):
+        elif place and place[1] and unquote(place[1]) not in anchors.get(place[0], ()):
             yield f"the anchor in {link['href']} does not exist"
 
 
@@ -452,39 +434,16 @@ def check_epub(epub: Path, source: Path) -> None:
     anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     for name, page in pages.items():
         found = [
+            *_miscounted(
+                len(page.select(".vl-chart > img")), source / Path(name).with_suffix(".ipynb")
+            ),
             *_outside(page),
-            *_packed_links(page, name, files, anchors),
+            *_lost(page, name, files, anchors),
             *_unnamed_pictures(page),
         ]
         found += ["has a script"] if page.find("script") else []
-        notebook = source / Path(name).with_suffix(".ipynb")
-        shown, expected = (
-            len(page.select(".vl-chart > img")),
-            (_charts_of(notebook) if notebook.exists() else None),
-        )
-        if expected not in (None, shown):
-            found.append(f"shows {shown} charts, its notebook has {expected}")
         findings += [f"{name}: {one}" for one in found]
     _refuse(findings, f"{epub.name} must not be published.")
-
-
-def _packed_links(
-    page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]
-) -> Iterator[str]:
-    for tag in page.find_all(lambda tag: tag.has_attr("href") or tag.has_attr("src")):
-        written = tag.get("href", tag.get("src"))
-        address = urlsplit(written)
-        if address.scheme or address.netloc:
-            continue
-        target = (
-            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(address.path)))
-            if address.path
-            else name
-        )
-        if target not in files:
-            yield f"{written} leads nowhere"
-        elif address.fragment and unquote(address.fragment) not in anchors.get(target, ()):
-            yield f"the anchor in {written} does not exist"
 
 
 def _refuse(findings: list[str], what: str) -> None:

@@ -173,26 +173,23 @@ def _title(opf: ElementTree.Element, head: ElementTree.Element, body: ElementTre
 
 def _relinked(tree: ElementTree.Element, file: str, keys: dict[str, str]) -> None:
     """Names, links and pictures of the page `file` as they are in the one page."""
-    folder = posixpath.dirname(file)
     for tag in _outside_of_pictures(tree):
         if "id" in tag.attrib and file in keys:
             tag.set("id", f"{keys[file]}--{tag.get('id')}")
-        for attribute in ("href", "src"):
-            address = urlsplit(tag.get(attribute, ""))
-            if attribute not in tag.attrib or address.scheme or address.netloc:
-                continue
-            path = (
-                posixpath.normpath(posixpath.join(folder, unquote(address.path)))
-                if address.path
-                else file
-            )
-            if path not in keys:
-                tag.set(attribute, path)
-            else:
-                tag.set(
-                    attribute,
-                    f"#{keys[path]}--{address.fragment}" if address.fragment else f"#{keys[path]}",
-                )
+        for attribute in {"href", "src"} & tag.attrib.keys():
+            if place := place_of(tag.get(attribute), file):
+                path, anchor = place
+                within = f"--{anchor}" if anchor else ""
+                tag.set(attribute, f"#{keys[path]}{within}" if path in keys else path)
+
+
+def place_of(address: str, page: str) -> tuple[str, str] | None:
+    """The file and the anchor there to which an address leads on a page; None on another host."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return None
+    path = posixpath.join(posixpath.dirname(page), unquote(parts.path)) if parts.path else page
+    return posixpath.normpath(path), parts.fragment
 
 
 @dataclass(frozen=True)
