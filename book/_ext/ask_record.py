@@ -21,7 +21,6 @@ def setup(app):
     app.add_directive("ask-the-record", AskTheRecord)
     app.connect("builder-inited", lay_out, priority=900)
     app.connect("html-page-context", link_script)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def lay_out(app) -> None:

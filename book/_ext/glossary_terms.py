@@ -16,7 +16,6 @@ _KEPT = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.reference, nod
 
 def setup(app):
     app.connect("doctree-resolved", link_terms)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def link_terms(app, doctree, docname) -> None:

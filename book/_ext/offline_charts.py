@@ -17,7 +17,6 @@ BUNDLE = f"vega-bundle-{vl_convert.__version__}-{VEGALITE_VERSION}.js"
 def setup(app):
     app.connect("config-inited", add_scripts)
     app.connect("html-page-context", link_scripts)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def add_scripts(app, config) -> None:

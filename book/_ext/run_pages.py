@@ -81,7 +81,6 @@ def setup(app):
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
     app.connect("html-page-context", link_scripts, priority=400)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}
 
 
 def read_records(app) -> None:

@@ -51,7 +51,6 @@ def setup(app):
     app.add_directive("laboratory", Laboratory)
     app.connect("builder-inited", vendor)
     app.connect("html-page-context", link_script)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def vendor(app) -> None:
