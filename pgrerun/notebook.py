@@ -579,7 +579,7 @@ class Notebook:
         )
         notes = [] if self._replayed else self.record.notes
         found |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
-        return table(shown.as_rows(found, "value"), provenance.CAPTION)
+        return table(shown.as_rows(found), provenance.CAPTION)
 
     def _tables(self) -> Mapping[str, pd.DataFrame]:
         """All rows, disturbed ones among them, by experiment."""

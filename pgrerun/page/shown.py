@@ -33,10 +33,6 @@ class Rows:
     about: Mapping[str, Any]
     commands: str
 
-    @property
-    def factors(self) -> list[str]:
-        return [name for name in self.frame if name not in self.units and name not in rows.HOW]
-
     def __repr__(self) -> str:
         return f"{self._line()}\n{self._medians().to_string(index=False)}"
 
@@ -61,11 +57,12 @@ class Rows:
         numbers = [n for n in self.units if n in found and pd.api.types.is_numeric_dtype(found[n])]
         if self.frame["block"].notna().any() and numbers:
             medians = dict.fromkeys(numbers, "median")
-            grouped = self.frame.astype(dict.fromkeys(numbers, float))
+            factors = [name for name in shown if name not in self.units]
+            every = self.frame.astype(dict.fromkeys(numbers, float))
             found = (
-                grouped.groupby(self.factors, sort=False, dropna=False).agg(medians).reset_index()
-                if self.factors
-                else grouped.agg(medians).to_frame().T
+                every.groupby(factors, sort=False, dropna=False).agg(medians).reset_index()
+                if factors
+                else every.agg(medians).to_frame().T
             )
         heads = {n: f"{n} ({unit})" for n, unit in self.units.items() if unit and n in found}
         kept = found.rename(columns=heads)
@@ -81,8 +78,7 @@ class Rows:
             parts.append(f"<p>It ran with {html.escape(told)}.</p>")
         sent = narrate.run(self.about) if "statements" in self.about else ""
         parts += [f"<p>{html.escape(sent)}</p>"] if sent else []
-        parts.append("<p>To run it again, or to ask its rows:</p>")
-        parts.append(_code(self.commands))
+        parts.append(f"<p>To run it again, or to ask its rows:</p>{_code(self.commands)}")
         for text, names in self._scripts().items():
             parts.append(f"<p>{html.escape('; '.join(names))}</p>{_code(text)}")
         if settings := self.about.get("settings"):
@@ -210,7 +206,7 @@ def untold(j: Judgement) -> str:
     return _HTML.untold(said)
 
 
-def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
+def as_rows(values: Mapping[str, Any]) -> pd.DataFrame:
     """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
     found = []
     for name, value in values.items():
@@ -226,4 +222,4 @@ def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
         else:
             said = narrate.number(value) if isinstance(value, float) else str(value)
         found.append((name.replace("_", " "), said))
-    return pd.DataFrame(provenance.named(dict(found)).items(), columns=["what", heading])
+    return pd.DataFrame(provenance.named(dict(found)).items(), columns=["what", "value"])

@@ -46,7 +46,7 @@ def compare(
     rows = encodings.tidy(frame, ["label", "kind", "value"])
     if own_scales:
         rows = encodings.with_extents(rows)
-    things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
+    things, lines = rows["lines"].nunique(), int(rows["lines"].str.count("\n").max()) + 1
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
     wished = lanes * things
     more = encodings.X_TITLE if own_scales and axis.quantity else 0
@@ -87,11 +87,12 @@ def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
     base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
     value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
-    layers = [points.encode(x=value, **encodings.provenance(kinds))]
+    marks = encodings.provenance(kinds)
+    layers = [points.encode(x=value, **marks)]
     if {"low", "high"} <= set(rows.columns):
         known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         interval = known.mark_rule(strokeWidth=2)
-        layers.insert(0, interval.encode(x=low, x2="high:Q", stroke=encodings.stroke(kinds)))
+        layers.insert(0, interval.encode(x=low, x2="high:Q", stroke=marks["stroke"]))
     return layers
 
 

@@ -115,11 +115,6 @@ def legend(orient: str, columns: int) -> alt.Legend:
     )
 
 
-def stroke(kinds: list[str]) -> alt.Stroke:
-    scale = alt.Scale(domain=kinds, range=[mark.colour for mark in _by_title(kinds)])
-    return alt.Stroke("provenance:N", title=None, scale=scale, legend=legend("top", 4))
-
-
 def dash(kinds: list[str], named: bool = True) -> alt.StrokeDash:
     scale = alt.Scale(domain=kinds, range=[list(mark.dash) for mark in _by_title(kinds)])
     shown = legend("top", 4) if named else None
@@ -199,11 +194,6 @@ def series_key(rows: pd.DataFrame) -> alt.Chart:
     return alt.Chart().mark_point(opacity=0).encode(color=colour)
 
 
-def lines_of(rows: pd.DataFrame) -> int:
-    """The lines of the longest label."""
-    return int(rows["lines"].str.count("\n").max()) + 1
-
-
 def across(panels: int, beside: int) -> int:
     """How many panels stand next to each other; on a phone the page's script makes it one."""
     return 2 if panels >= beside else 1
@@ -232,10 +222,9 @@ def fitting(
 
 
 def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
-    words = "split(datum.label, '\\n')"
     small = {"labelFontSize": 11} if rows["lines"].nunique() > _MANY else {}
     axis = alt.Axis(
-        labelExpr=words,
+        labelExpr="split(datum.label, '\\n')",
         labelLimit=240,
         ticks=False,
         domain=False,
@@ -265,10 +254,9 @@ def x_axis(field: str, axis: Axis, **extent: Any) -> alt.X:
 def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
     def one(field: str, title: str) -> alt.Tooltip:
         numeric = pd.api.types.is_numeric_dtype(rows[field])
-        name = title or _SPOKEN.get(field, field)
         return alt.Tooltip(
             f"{field}:{'Q' if numeric else 'N'}",
-            title=name,
+            title=title or _SPOKEN.get(field, field),
             **({"format": ".4~g"} if numeric else {}),
         )
 
@@ -289,17 +277,12 @@ def level(reference: Reference | None, y: alt.Y) -> list[alt.Chart]:
 
 
 def rule(reference: Reference) -> list[alt.Chart]:
-    value, label = reference.value, reference.label
     one = alt.Data(values=[{}])  # one rule, not one per row of the chart's data
-    rule = (
-        alt.Chart(one)
-        .mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
-        .encode(x=alt.datum(value))
-    )
-    if not label:
-        return [rule]
-    words = alt.Chart(one).mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
-    return [rule, words.encode(x=alt.datum(value), y=alt.value(0), text=alt.value(label))]
+    base = alt.Chart(one).encode(x=alt.datum(reference.value))
+    rule = base.mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
+    words = base.encode(y=alt.value(0), text=alt.value(reference.label))
+    text = words.mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
+    return [rule, text] if reference.label else [rule]
 
 
 def panels(

@@ -63,8 +63,10 @@ def lines(
     paths = base.mark_line(strokeWidth=1.6).encode(
         y=y, stroke=marks["stroke"], strokeDash=marks["strokeDash"]
     )
+    fields = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.heading}
+    tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
     points = base.mark_point(size=alt.ExprRef(_SIZE), strokeWidth=1.8, opacity=1).encode(
-        y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
+        y=y, tooltip=tooltip, **marks
     )
     behind, names = _names(base, y) if (named := rows["named"].any()) else ([], [])
     below = [*_bands(base, rows, title, scale), *encodings.level(reference, y)]
@@ -85,7 +87,10 @@ def _with_names(rows: pd.DataFrame, axis: Axis, x_axis: Axis, none: bool) -> pd.
     rows["named"] = rows.index.isin([] if none else _line_ends(rows))
     rows["ending"] = _endings(rows, axis)
     rows["named"] &= rows["ending"] != ""
-    rows["onward"] = rows["named"] & _onward(rows, x_axis)
+    across = _places(rows["x"], x_axis) * _NARROW
+    wide = _LETTER * rows["ending"].str.len()
+    # else it would begin left of the panel
+    rows["onward"] = rows["named"] & (across < wide) & (across + wide <= _NARROW)
     return rows
 
 
@@ -185,12 +190,6 @@ def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: i
     return figure_of(chart, words, columns, narrate.described(spoken))
 
 
-def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
-    """What a point's tooltip says, and how it is called there."""
-    first = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.heading}
-    return first | {"low": "from", "high": "to"}
-
-
 def _line_points(frame: pd.DataFrame, unit: str) -> str:
     """The lines in words, of long ones some points: nobody listens to hundreds of numbers."""
     line = [name for name in ("panel", "kind", "series") if name in frame]
@@ -242,13 +241,6 @@ def _endings(rows: pd.DataFrame, axis: Axis) -> pd.Series:
             endings[merged[-1]] = ", ".join(str(rows.at[n, "series"]) for n in merged)
             left = [n for n in others if n not in same]
     return endings
-
-
-def _onward(rows: pd.DataFrame, x_axis: Axis) -> pd.Series:
-    """Whether a name goes on from its line's end, for it would begin left of the panel."""
-    across = _places(rows["x"], x_axis) * _NARROW
-    wide = _LETTER * rows["ending"].str.len()
-    return (across < wide) & (across + wide <= _NARROW)
 
 
 def _heights(
