@@ -373,10 +373,6 @@ def _on_the_board(app, docname) -> Callable[[str], str]:
     return lambda claim: f"{board}#{claim}"
 
 
-def _your_run(app, docname) -> str:
-    return scoreboard.your_run(app.env.run_records, _on_the_board(app, docname))
-
-
 def _all_runs(part: Callable[..., str], otherwise: str = ""):
     """A part of the page about all runs; `otherwise` where there are none."""
 
@@ -397,7 +393,9 @@ PAGES = {
     "overview": lambda app, docname: scoreboard.overview(_judgements(app), _titles(app)),
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
-    "your-run": _your_run,
+    "your-run": lambda app, docname: scoreboard.your_run(
+        app.env.run_records, _on_the_board(app, docname)
+    ),
     "durations": lambda app, docname: durations.table(_titles(app)),
     "noise-floors": lambda app, docname: scoreboard.noise_floors(_judgements(app), _titles(app)),
     "agreement": lambda app, docname: published_runs.agreeing(),

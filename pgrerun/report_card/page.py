@@ -117,12 +117,8 @@ def _about(card: "Card") -> str:
 
 
 def _aside(outcome: "Outcome") -> str:
-    return f"Set aside. {_plain(outcome.reason)}"
-
-
-def _plain(text: str) -> str:
-    """Somebody's words for Markdown: nothing in them is markup."""
-    return re.sub(r"([\\*_`$|\[\]<>#])", r"\\\1", runs.scrub(text))
+    # somebody's words: nothing in them is markup
+    return "Set aside. " + re.sub(r"([\\*_`$|\[\]<>#])", r"\\\1", runs.scrub(outcome.reason))
 
 
 def section_html(outcome: "Outcome") -> str:

@@ -241,7 +241,8 @@ def board(gathered: Gathered, address: Address) -> str:
                 _bar(counted, [_counted(gathered, claim), *gathered.differing.get(claim, [])]),
             ]
             if compared:
-                cells.append(_strips(gathered, claim) if len(counted) > 1 else "")
+                strips = [_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES]
+                cells.append(Markup("").join(strips) if len(counted) > 1 else "")
             rows.append(({"id": f"all-{claim}"}, cells))
     heads = ["claim", "machines", "words", "by processors, release, flush, memory"]
     caption, heads = "How many machines give which word", heads[: 3 + compared]
@@ -267,12 +268,8 @@ def _colour(word: str) -> str:
 _STRIP, _COLUMN, _TALL = 62.0, 10.0, 22.0
 
 
-def _strips(gathered: Gathered, claim: str) -> str:
-    """A small picture for each circumstance: a column per group of machines, of shares of words."""
-    return Markup("").join(_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES)
-
-
 def _strip(gathered: Gathered, claim: str, name: str) -> str:
+    """A small picture for a circumstance: a column per group of machines, of shares of words."""
     given = machines.words(gathered, claim)
     groups = machines.bins(np.where(given >= 0, machines.values(gathered, name), np.nan))
     counted = machines.tally(gathered, claim)

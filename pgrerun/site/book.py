@@ -61,7 +61,6 @@ _ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
 _FOLDED = "hide-input"
 _FOLDING = {_FOLDED, "hide-output"}
-_NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -110,6 +109,8 @@ class Book:
         self.build = root / "_build"
         self.site = root / "_build" / "html"
         self.printed = root / "_build" / "print"
+        # what `pgrerun gather` found last, for the page about all runs
+        self.gathered = root / "_build" / "gathered.json"
 
     # ---- chapters
 
@@ -145,7 +146,7 @@ class Book:
         parameters = chapter_parameters(chapter, given)
         now = self._inputs(source, chapter, parameters)
         if not stamp:
-            reasons = [_NEVER]
+            reasons = ["never run"]
         elif not self.result(chapter).exists() or stamp["result"] != inputs.digest(
             self.result(chapter).read_bytes()
         ):
@@ -341,11 +342,6 @@ class Book:
                 yield scratch.path
 
     # ---- the runs of many machines
-
-    @property
-    def gathered(self) -> Path:
-        """What `pgrerun gather` found last, for the page about all runs."""
-        return self.build / "gathered.json"
 
     def gather(self, sources: Sequence[str]) -> "Gathered":
         """Read the records below the sources; nothing is written (see `pgrerun/record/gather.py`).

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Mapping
-from pathlib import Path
 
 from pgrerun import parameters
 from pgrerun.record import printed
@@ -13,14 +12,14 @@ SPACE = printed.DATA.parent / "disk_space.csv"
 UNKNOWN = "-"
 
 
-def table(titles: Mapping[str, str], space: Path = SPACE) -> str:
+def table(titles: Mapping[str, str]) -> str:
     """Minutes as each chapter.toml says, and gigabytes as far as they were measured.
 
     One chapter runs after another and leaves nothing behind: all of them together take the time of
     all, and the disk of the one that takes most.
     """
     minutes = {name: parameters.info(name).minutes for name in parameters.chapters()}
-    taken = disk_space(space)
+    taken = disk_space()
     seen = [one for one in parameters.PROFILES if any(one == profile for _, profile in taken)]
     rows = [
         (
@@ -47,11 +46,9 @@ def table(titles: Mapping[str, str], space: Path = SPACE) -> str:
     return scoreboard.table(caption, heads, [*rows, ({}, ["all", *all_together])])
 
 
-def disk_space(file: Path) -> dict[tuple[str, str], int]:
+def disk_space() -> dict[tuple[str, str], int]:
     """The most bytes that a chapter had on the disk at once, by chapter and profile."""
-    if not file.exists():
-        return {}
-    with file.open(newline="", encoding="utf-8") as rows:
+    with SPACE.open(newline="", encoding="utf-8") as rows:
         return {(row["chapter"], row["profile"]): int(row["bytes"]) for row in csv.DictReader(rows)}
 
 

@@ -29,7 +29,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import nbformat
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
@@ -368,7 +368,8 @@ def _lost(
 
 def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
     for picture in page.find_all("img"):
-        if _decorative(picture):
+        # the logo stands beside the title, which already says it
+        if picture.get("role") == "presentation" or "logo__image" in picture.get("class", []):
             continue
         alternative = picture.get("alt", "").strip()
         source = picture.get("src", "")
@@ -378,11 +379,6 @@ def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
             or source.endswith("/" + alternative)
         ):
             yield f"the picture {source[:80]} has no alternative text"
-
-
-def _decorative(picture: Tag) -> bool:
-    # the logo stands beside the title, which already says it
-    return picture.get("role") == "presentation" or "logo__image" in picture.get("class", [])
 
 
 # --- the ePub -------------------------------------------------------------------------
