@@ -146,6 +146,19 @@ _HEADING_NUMBER = re.compile(rf"^\s*{_NUMBER}\.?(?=\s)")
 _REFUSED = re.compile(r"(?:[^\s]+\s+)?[^\s\d]*\d[^\s]*(?:\s+[^\s]+)?")
 _OPTIONS = re.compile(r"\A(?:\s*:[\w-]+:.*\n|---\n(?:.*\n)*?---\n)+")
 _NO_PROSE = ("code", "math", "eval-rst", "bibliography", "toctree", "image", "glue")
+_PARSER = create_md_parser(
+    MdParserConfig(
+        enable_extensions={
+            "amsmath",
+            "attrs_inline",
+            "colon_fence",
+            "deflist",
+            "dollarmath",
+            "tasklist",
+        }
+    ),
+    RendererHTML,
+)
 
 
 def check_prose(path: Path) -> None:
@@ -185,34 +198,22 @@ def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _numbers_in(markdown: str) -> Iterator[tuple[int, str]]:
-    config = MdParserConfig(
-        enable_extensions={
-            "amsmath",
-            "attrs_inline",
-            "colon_fence",
-            "deflist",
-            "dollarmath",
-            "tasklist",
-        }
-    )
-    parser = create_md_parser(config, RendererHTML)
-    for line, text, heading in _prose(parser, markdown, 1):
+    for line, text, heading in _prose(markdown, 1):
         text = _HEADING_NUMBER.sub(" ", text) if heading else text
         text = _ALLOWED_PROSE.sub(" ", text)
         for found in _REFUSED.finditer(text):
             yield line, " ".join(found.group().replace(_MARK, "").split())
 
 
-def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, bool]]:
-    """Line number and running text of each block, without code, formulas, roles and targets."""
-    heading = False
-    for token in parser.parse(markdown):
+def _prose(markdown: str, first_line: int) -> Iterator[tuple[int, str, bool]]:
+    """Line number and running text of each block, without code, formulas, roles and targets; and
+    whether it is a heading.
+    """
+    before = ""
+    for token in _PARSER.parse(markdown):
         line = first_line + (token.map[0] if token.map else 0)
-        if token.type == "heading_open":
-            heading = True
-        elif token.type == "heading_close":
-            heading = False
-        elif token.type == "inline":
+        if token.type == "inline":
+            heading = before == "heading_open"
             yield line, "".join(_running_text(token.children or [])), heading
         elif token.type == "html_block":
             yield line, BeautifulSoup(token.content, "html.parser").get_text(" "), False
@@ -226,7 +227,8 @@ def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, b
             body = _OPTIONS.sub(lambda options: "\n" * options.group().count("\n"), token.content)
             if title and name != "figure":  # whose title is a file
                 yield line, title, False
-            yield from _prose(parser, body, line + 1)
+            yield from _prose(body, line + 1)
+        before = token.type
 
 
 def _running_text(tokens: Iterable) -> Iterator[str]:
