@@ -333,16 +333,6 @@ def _address(app, docname) -> Callable[[str], str]:
     return address
 
 
-def _findings(app, docname, part) -> str:
-    file = Path(app.srcdir) / "findings.toml"
-    return advice.findings(app.teller, file, part, _address(app, docname))
-
-
-def _advice(app, docname, setting) -> str:
-    file = Path(app.srcdir) / "settings.toml"
-    return advice.setting(app.teller, file, setting, _address(app, docname))
-
-
 def _scoreboard(app, docname) -> str:
     """The board; a claim that was judged but stands in no page leads to its chapter."""
 
@@ -359,12 +349,6 @@ def _scoreboard(app, docname) -> str:
     }
     measured_on = scoreboard.measured_on(app.env.run_records)
     return scoreboard.board(_judgements(app), link, _titles(app), measured_on, what_to_do)
-
-
-def _disagreements(app, docname) -> str:
-    return scoreboard.disagreement_tables(
-        _titles(app), lambda chapter: app.builder.get_relative_uri(docname, f"results/{chapter}")
-    )
 
 
 def _on_the_board(app, docname) -> Callable[[str], str]:
@@ -387,12 +371,18 @@ def _all_runs(part: Callable[..., str], otherwise: str = ""):
 
 PAGES = {
     "headline": lambda app, docname: scoreboard.headline(_judgements(app)),
-    "findings": _findings,
-    "advice": _advice,
+    "findings": lambda app, docname, part: advice.findings(
+        app.teller, Path(app.srcdir) / "findings.toml", part, _address(app, docname)
+    ),
+    "advice": lambda app, docname, setting: advice.setting(
+        app.teller, Path(app.srcdir) / "settings.toml", setting, _address(app, docname)
+    ),
     "made-from": lambda app, docname: advice.made_from(app.env.run_records, _judgements(app)),
     "overview": lambda app, docname: scoreboard.overview(_judgements(app), _titles(app)),
     "scoreboard": _scoreboard,
-    "disagreements": _disagreements,
+    "disagreements": lambda app, docname: scoreboard.disagreement_tables(
+        _titles(app), _address(app, docname)
+    ),
     "your-run": lambda app, docname: scoreboard.your_run(
         app.env.run_records, _on_the_board(app, docname)
     ),
