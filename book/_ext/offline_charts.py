@@ -42,8 +42,7 @@ def add_scripts(app, config) -> None:
         part.replace(bundle)
         for stale in set(cache.glob("vega-bundle-*.js")) - {bundle}:
             stale.unlink()
-    scripts = Path(__file__).parent / "scripts"
-    config.html_static_path.extend([str(cache), str(scripts)])
+    config.html_static_path.extend([str(cache), str(Path(__file__).parent / "scripts")])
 
 
 def link_scripts(app, pagename, templatename, context, doctree) -> None:

@@ -201,8 +201,7 @@ def fold_tables(app, doctree) -> None:
             if str(rows) not in words.split():  # of claims the caption has counted them
                 words += f" ({narrate.count(rows, 'row')})"
             begin = f'<details class="long-table"><summary>{html.escape(words)}</summary>'
-            folded = nodes.raw("", f"{begin}{text}</details>", format="html")
-            place.replace_self(folded)
+            place.replace_self(nodes.raw("", f"{begin}{text}</details>", format="html"))
 
 
 def join_code(app, doctree) -> None:

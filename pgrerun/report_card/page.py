@@ -174,8 +174,7 @@ def _provenance(card: "Card") -> str:
     frame = pd.DataFrame(
         {"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]}
     )
-    shown = tables.Table(frame, "Server, settings, machine and time")
-    return Markup(shown._repr_html_())
+    return Markup(tables.Table(frame, "Server, settings, machine and time")._repr_html_())
 
 
 _STYLE = source("report_card.css")

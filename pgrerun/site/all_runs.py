@@ -117,9 +117,11 @@ def dependences(gathered: Gathered, found: Findings, address: Address) -> str:
     rows = [_dependence_row(gathered, one, address) for one in found.dependences]
     heads = ["claim", "depends on", "words", "clear by"]
     table = scoreboard.table("Claims that depend on the machine", heads, rows) if rows else ""
-    figures = [figure(gathered, one) for one in found.dependences[:_MOST_CHARTS]]
-    drawn = "".join(one._repr_mimebundle_()["text/html"] for one in figures)
-    return scoreboard.paragraph(said) + table + Markup(drawn)
+    drawn = [
+        Markup(figure(gathered, one)._repr_mimebundle_()["text/html"])
+        for one in found.dependences[:_MOST_CHARTS]
+    ]
+    return scoreboard.paragraph(said) + table + Markup("").join(drawn)
 
 
 def _dependence_row(

@@ -346,8 +346,7 @@ def _squares(j: Judgement, facts: Mapping[str, Part]) -> str:
         for n, part in enumerate(facts.values())
         for tall in (10.0 if part.essential else 6.0,)
     ]
-    colour = charts.MARKS["measured"].colour
-    return _HTML.fact_squares(narrate.evidence(j), WIDTH, colour, squares)
+    return _HTML.fact_squares(narrate.evidence(j), WIDTH, charts.MARKS["measured"].colour, squares)
 
 
 def _intervals(j: Judgement, several: list[Interval]) -> str:
@@ -545,8 +544,8 @@ def _alike(
         for claim in same
     ]
     heads = ["claim", "verdict of both", "printed", "found here", "published"]
-    shown = table("Verdicts that are the same", heads, lines)
-    return _folded(len(same), "verdict", "the same in both", shown, opened)
+    alike = table("Verdicts that are the same", heads, lines)
+    return _folded(len(same), "verdict", "the same in both", alike, opened)
 
 
 def published_records() -> dict[str, runs.Record]:
