@@ -115,10 +115,9 @@ def _joined(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
         shown = encodings.legend("top", 4)
         if len(kinds) == 1:  # its marks are those of the chart
             shown["symbolType"] = encodings.shape_of(kinds[0])
+            marks["shape"].legend = None
         named = alt.Color("series:N", title=None, scale=hues, legend=shown)
         marks = {"color": named, "shape": marks["shape"]}
-        if len(kinds) == 1:
-            marks["shape"].legend = None
     layers = [span.encode(y=y, x=least, x2="most:Q"), points.encode(x=x, **marks)]
     if {"low", "high"} <= set(rows.columns):
         low = encodings.x_axis("low", axis)
