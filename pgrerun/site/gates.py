@@ -357,14 +357,14 @@ def _lost(
 ) -> Iterator[str]:
     """What the page `name` fetches or leads to that is none of the files, or on none of them."""
     for tag, address in _fetched(page):
-        place = printing.place_of(address, name)
-        if place and place[0] not in files:
+        target, _ = printing.place_of(address, name) or (name, "")
+        if target not in files:
             yield f"<{tag}> fetches {address}, which is not there"
     for link in page.find_all("a", href=True):
-        place = printing.place_of(link["href"], name)
-        if place and place[0] not in files:
+        target, anchor = printing.place_of(link["href"], name) or (name, "")
+        if target not in files:
             yield f"the link to {link['href']} leads nowhere"
-        elif place and place[1] and unquote(place[1]) not in anchors.get(place[0], ()):
+        elif anchor and target in anchors and unquote(anchor) not in anchors[target]:
             yield f"the anchor in {link['href']} does not exist"
 
 
