@@ -274,21 +274,18 @@ def _strip(gathered: Gathered, claim: str, name: str) -> str:
     """A small picture for a circumstance: a column per group of machines, of shares of words."""
     given = machines.words(gathered, claim)
     groups = machines.bins(np.where(given >= 0, machines.values(gathered, name), np.nan))
-    counted = machines.tally(gathered, claim)
-    paths = dict.fromkeys(counted, "")
+    paths = dict.fromkeys(machines.tally(gathered, claim), "")
+    first = next(iter(paths))
     told = []
     for number, group in enumerate(groups):
-        inside, y = given[group.machines], _TALL
-        for word in counted:
-            share = float((inside == gathered.vocabulary.index(word)).mean())
+        words, y = pd.Series(given[group.machines]).value_counts(normalize=True), _TALL
+        shares = {word: words.get(gathered.vocabulary.index(word), 0.0) for word in paths}
+        for word, share in shares.items():
             if share:
-                height = share * _TALL
-                y -= height
-                paths[word] += f"M{number * _COLUMN:g} {y:.1f}h9v{height:.1f}h-9z"
-        first = next(iter(counted))
-        share = float((inside == gathered.vocabulary.index(first)).mean())
-        told.append(f"{_range(name, group)} {100 * share:.0f} %")
-    label = f"share of {next(iter(counted))} by {_QUANTITIES[name]}: {'; '.join(told)}"
+                y -= share * _TALL
+                paths[word] += f"M{number * _COLUMN:g} {y:.1f}h9v{share * _TALL:.1f}h-9z"
+        told.append(f"{_range(name, group)} {100 * shares[first]:.0f} %")
+    label = f"share of {first} by {_QUANTITIES[name]}: {'; '.join(told)}"
     drawn = [(_colour(word), path) for word, path in paths.items() if path]
     return _HTML.strip(label, _STRIP, _TALL, drawn) if groups else ""
 

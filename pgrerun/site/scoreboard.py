@@ -149,15 +149,10 @@ def _by_chapter(judged: Judgements) -> dict[str, list[tuple[Claim, str]]]:
     """Each chapter's claims with the name that they are counted by; chapters in the order of the
     book's contents.
     """
-    ledger = claims.ledger().values()
-    places = {chapter: n for n, chapter in enumerate(parameters.chapters())}
-    chapters = dict.fromkeys(claim.chapter for claim in ledger)
-    found: dict[str, list[tuple[Claim, str]]] = {
-        chapter: [] for chapter in sorted(chapters, key=lambda one: places.get(one, len(places)))
-    }
-    for claim in ledger:
-        found[claim.chapter].append((claim, counted_as(judged, claim)))
-    return found
+    found: dict[str, list[tuple[Claim, str]]] = {name: [] for name in parameters.chapters()}
+    for claim in claims.ledger().values():
+        found.setdefault(claim.chapter, []).append((claim, counted_as(judged, claim)))
+    return {chapter: ours for chapter, ours in found.items() if ours}
 
 
 def _by_name(ours: Sequence[tuple[Claim, str]]) -> list[tuple[Claim, str]]:
