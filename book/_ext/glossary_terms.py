@@ -56,8 +56,8 @@ def linked(
     for found in terms.finditer(words):
         if entry := unsaid.pop(found.group(1).lower(), None):
             anchor, meaning = entry
-            made.append(nodes.Text(words[done : found.start()]))
-            made.append(
+            made += [
+                nodes.Text(words[done : found.start()]),
                 nodes.reference(
                     "",
                     found.group(),
@@ -65,8 +65,8 @@ def linked(
                     reftitle=meaning,
                     internal=True,
                     classes=["term"],
-                )
-            )
+                ),
+            ]
             done = found.end()
     return [*made, nodes.Text(words[done:])]
 

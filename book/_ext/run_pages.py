@@ -410,12 +410,10 @@ def add_record(app, doctree, docname) -> None:
         if one.next_node(nodes.title).astext() == "Provenance"
     ]
     if sections:
-        downloads = {"This chapter as a notebook": f"../_sources/{docname}.ipynb"} | {
-            words: f"{chapter}-{name}.zip"
-            for name, words in (
-                ("charts", "Data of its charts (CSV)"),
-                ("record", "Run record (Parquet, JSON)"),
-            )
+        downloads = {
+            "This chapter as a notebook": f"../_sources/{docname}.ipynb",
+            "Data of its charts (CSV)": f"{chapter}-charts.zip",
+            "Run record (Parquet, JSON)": f"{chapter}-record.zip",
         }
         text = scoreboard.page_record(app.env.run_records[chapter], downloads)
         sections[-1].insert(1, nodes.raw("", _with_units(text), format="html"))

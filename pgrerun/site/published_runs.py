@@ -13,8 +13,7 @@ from pgrerun.site import scoreboard
 def agreeing() -> str:
     """How many claims all published runs give the same word, by basis."""
     names = runs.published()
-    chapters = runs.chapters(runs.PUBLISHED)
-    each = [agreement.published(chapter) for chapter in chapters]
+    each = map(agreement.published, runs.chapters(runs.PUBLISHED))
     complete = [found for found in each if len(found) == len(names)]
     if len(names) == 1 or not complete:
         return scoreboard.paragraph(
