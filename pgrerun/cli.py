@@ -390,9 +390,14 @@ def book(
         else:
             _tell(f"{chapter}: {_because(state.reasons)}.")
             _run(ours, state)
-    if reasons := ours.site_reasons():
-        _tell(f"site: building ({_because(reasons)}).")
-        ours.build_site()
+    _build_site(ours, "")
+
+
+def _build_site(ours: Book, run: str) -> None:
+    """Build the site, from the executed chapters or from a run, if it is out of date."""
+    if reasons := ours.site_reasons(run):
+        _tell(f"site: building{f' from the run {run}' if run else ''} ({_because(reasons)}).")
+        ours.build_site(run)
     else:
         _tell("site: nothing it is made from has changed, so it is not rebuilt.")
     _tell(f"The book is in {ours.site / 'index.html'}")
@@ -403,13 +408,7 @@ def site(
     run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name.")] = "published",
 ) -> None:
     """Build the site from a recorded run, without measuring anything."""
-    ours = Book()
-    if reasons := ours.site_reasons(run):
-        _tell(f"site: building from the run {run} ({_because(reasons)}).")
-        ours.build_site(run)
-    else:
-        _tell("site: nothing it is made from has changed, so it is not rebuilt.")
-    _tell(f"The book is in {ours.site / 'index.html'}")
+    _build_site(Book(), run)
 
 
 @app.command(name="print")

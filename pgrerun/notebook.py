@@ -510,9 +510,9 @@ class Notebook:
         sentence = self.findings.sentence(together, self.value)
         return shown.Verdict(together, rule.text() if rule else "", sentence)
 
-    def summary(self) -> Table:
+    def summary(self) -> shown.Summary:
         """All claims of the chapter with printed value, evidence, basis and verdict."""
-        return shown.summary([self._together(j) for j in self.evidence.judgements])
+        return shown.Summary([self._together(j) for j in self.evidence.judgements])
 
     def found(self, *names: str) -> narrate.Sentence | None:
         """Findings of findings.toml that belong to no single claim, with their values filled in.
@@ -579,7 +579,7 @@ class Notebook:
         )
         notes = [] if self._replayed else self.record.notes
         found |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
-        return table(shown.as_rows(found, "value"), provenance.CAPTION)
+        return table(shown.as_rows(found), provenance.CAPTION)
 
     def _tables(self) -> Mapping[str, pd.DataFrame]:
         """All rows, disturbed ones among them, by experiment."""

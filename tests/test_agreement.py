@@ -82,5 +82,5 @@ def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     assert "3 of 4 measurements" in said and "“The TP1" in said
     make("published", 3, 3, 3)
     make("published-2", 3, 3, 3, busy=1)
-    said = published_runs.quiet()
+    said = published_runs.quiet({})
     assert "none of 4" in said and "“published-2”, 1 of 4" in said

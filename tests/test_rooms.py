@@ -71,7 +71,7 @@ PAGE: dict[str, set[str]] = {
     },
     "page.shown": {
         *("record.rows", "record.verdicts"),
-        *("page.charts", "page.narrate", "page.provenance", "page.tables"),
+        *("page.charts", "page.markup", "page.narrate", "page.provenance", "page.tables"),
     },
     "page.charts": {"record.statistics", "record.printed", "record.claims", "page.narrate"},
 }
@@ -95,7 +95,7 @@ MAY_USE |= {
     "chapters": MEASURING | {"notebook", "replay"},
     # executing notebooks from outside: none of it may reach into a chapter
     "site.inputs": {"record.reached"},
-    "site.gates": set(),
+    "site.gates": {"site.printing"},
     "site.execution": set(),
     "site.downloads": {"page.charts"},
     "site.durations": {"parameters", "record.printed", "site.scoreboard"},
@@ -106,9 +106,9 @@ MAY_USE |= {
     "site.template": MEASURING,
     "site.scaffold": {"parameters"},
     "site.scoreboard": set(RECORD)
-    | {"page.charts", "page.markup", "page.narrate", "page.provenance", "parameters"},
-    "site.layout": set(RECORD)
-    | {"page.markup", "page.narrate", "page.provenance", "site.scoreboard"},
+    | {f"page.{room}" for room in ("charts", "markup", "narrate", "provenance", "shown")}
+    | {"parameters"},
+    "site.layout": {"site.scoreboard"},
     "site.advice": set(RECORD)
     | {f"page.{room}" for room in ("charts", "declared", "markup", "narrate", "provenance")}
     | {"parameters"},

@@ -6,17 +6,16 @@ from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
 
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
 from pgrerun import parameters
-from pgrerun.page import narrate, shown, tables
+from pgrerun.page import narrate, shown
 from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Verdict
-from pgrerun.site import layout, scoreboard
+from pgrerun.site import scoreboard
 from pgrerun.site.scoreboard import NOT_RUN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -332,29 +331,21 @@ def test_of_many_verdicts_the_headline_claims_are_in_sight_and_none_is_lost():
 
 
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
-    ids = [RATIO.id, f"{FACTS.id} ★", BUG.id, "none-001"]
-    text = verdict_table(
-        *((id, "says", "so much", "by one run", "timed", "reversed") for id in ids)
-    )
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
-    page = BeautifulSoup(layout.verdicts(text, together), "html.parser")
-    cells = [row.find_all("td") for row in page.select("tbody tr")]
-    assert [(row[1].b.get_text(), row[0].select_one(".chip").get_text()) for row in cells] == list(
-        zip(ids, ["inconclusive", "partly", "not tested here", "reversed"])
-    )
-    found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
-    assert [row[3].get_text() for row in cells] == found
-    why = {0: "weaker, holds", 2: "there is no perf"}
-    assert all(said in cells[place][1].get_text() for place, said in why.items())
+    text = shown.Summary(list(together.values()))._repr_html_()
+    page = BeautifulSoup(text, "html.parser")
+    cells = {row.b.get_text().split()[0]: row.find_all("td") for row in page.select("tbody tr")}
+    told = {id: (row[0].select_one(".chip").get_text(), row[3]) for id, row in cells.items()}
+    assert {id: (word, found.get_text()) for id, (word, found) in told.items()} == {
+        RATIO.id: ("inconclusive", "1.20 [1.10, 1.30] times"),
+        OTHER.id: ("inconclusive", narrate.found(FOUND[OTHER.id])),
+        FACTS.id: ("partly", "1 of 2 facts"),
+        BUG.id: ("not tested here", ""),
+    }
+    why = {RATIO.id: "weaker, holds", BUG.id: "there is no perf"}
+    assert all(said in cells[id][1].get_text() for id, said in why.items())
     assert page.div["aria-label"] == page.caption.get_text()
-    assert why[0] in board(together).select_one(f"#{RATIO.id}").get_text()
-    other = text.replace(">verdict<", ">word<")
-    assert layout.verdicts(other, together) == other
-
-
-def verdict_table(*rows):
-    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    return tables.Table(pd.DataFrame(rows, columns=columns), "Of one run")._repr_html_()
+    assert why[RATIO.id] in board(together).select_one(f"#{RATIO.id}").get_text()
 
 
 @pytest.mark.parametrize("rule", ["", "0" * 16])
@@ -363,9 +354,7 @@ def test_a_rule_that_changed_after_measuring_is_told_wherever_the_word_is(rule):
     told_of = [
         shown.Verdict(j, "", "").html(),
         str(board({RATIO.id: j}).select_one(f"#{RATIO.id}")),
-        layout.verdicts(
-            verdict_table((RATIO.id, "says", "", "", "timed", "weaker")), {RATIO.id: j}
-        ),
+        shown.Summary([j])._repr_html_(),
         repr(shown.Verdict(j, "", "")),
     ]
     assert [verdicts.STALE in one for one in told_of] == [bool(rule)] * len(told_of)

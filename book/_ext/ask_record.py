@@ -20,8 +20,6 @@ _FOLDER = "record"
 def setup(app):
     app.add_directive("ask-the-record", AskTheRecord)
     app.connect("builder-inited", lay_out, priority=900)
-    app.connect("html-page-context", link_script)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def lay_out(app) -> None:
@@ -54,8 +52,3 @@ class AskTheRecord(Directive):
         attributes = "".join(f' data-{key}="{html.escape(words)}"' for key, words in said.items())
         text = f'<div class="laboratory ask"{attributes}><p class="laboratory-start"></p></div>'
         return [nodes.raw("", text, format="html")]
-
-
-def link_script(app, pagename, templatename, context, doctree) -> None:
-    if 'class="laboratory ask"' in (context.get("body") or ""):
-        app.add_js_file("ask.js", loading_method="defer")

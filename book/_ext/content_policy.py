@@ -27,7 +27,6 @@ _SOURCES = {
 
 def setup(app):
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def write(app, exception) -> None:

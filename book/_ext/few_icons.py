@@ -49,7 +49,6 @@ _RULES = """/* Icons: Font Awesome Free, https://fontawesome.com, CC BY 4.0;
 def setup(app):
     app.connect("builder-inited", add_style)
     app.connect("build-finished", remove_the_rest)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def add_style(app) -> None:

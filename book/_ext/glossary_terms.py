@@ -16,7 +16,6 @@ _KEPT = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.reference, nod
 
 def setup(app):
     app.connect("doctree-resolved", link_terms)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def link_terms(app, doctree, docname) -> None:
@@ -57,8 +56,8 @@ def linked(
     for found in terms.finditer(words):
         if entry := unsaid.pop(found.group(1).lower(), None):
             anchor, meaning = entry
-            made.append(nodes.Text(words[done : found.start()]))
-            made.append(
+            made += [
+                nodes.Text(words[done : found.start()]),
                 nodes.reference(
                     "",
                     found.group(),
@@ -66,8 +65,8 @@ def linked(
                     reftitle=meaning,
                     internal=True,
                     classes=["term"],
-                )
-            )
+                ),
+            ]
             done = found.end()
     return [*made, nodes.Text(words[done:])]
 

@@ -36,7 +36,6 @@ def setup(app):
     app.add_directive("cite-this", CiteThis)
     app.connect("html-page-context", describe)
     app.connect("build-finished", draw)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
 
 
 @cache

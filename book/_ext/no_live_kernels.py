@@ -10,7 +10,6 @@ def setup(app):
     app.connect("config-inited", disconnect)
     # after everything that adds scripts
     app.connect("html-page-context", remove_files, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def disconnect(app, config) -> None:

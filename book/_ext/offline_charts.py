@@ -1,7 +1,8 @@
-"""Sphinx extension: live Vega-Lite charts without a network.
+"""Sphinx extension: live Vega-Lite charts without a network, and this book's other scripts.
 
 Puts Vega, Vega-Lite and vega-embed (bundled inside the vl-convert wheel) and our
-`charts.js` on the pages that have a chart, and on no other. Neither file may lie
+`charts.js` on the pages that have a chart, and on no other; so it does with the script of the
+scoreboard and those of PostgreSQL in a page. None of these files may lie
 under `_static`: Jupyter Book links every script it finds there on every page. The
 charts' HTML is made by `pgrerun.page.charts`.
 """
@@ -12,16 +13,22 @@ import vl_convert
 
 VEGALITE_VERSION = vl_convert.get_vegalite_versions()[-1]
 BUNDLE = f"vega-bundle-{vl_convert.__version__}-{VEGALITE_VERSION}.js"
+# by what a page has that needs them
+SCRIPTS = {
+    'class="scoreboard"': ["scoreboard.js"],
+    'class="vl-chart"': [BUNDLE, "charts.js"],
+    'class="laboratory"': ["laboratory.js"],
+    'class="laboratory ask"': ["ask.js"],
+}
 
 
 def setup(app):
     app.connect("config-inited", add_scripts)
     app.connect("html-page-context", link_scripts)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def add_scripts(app, config) -> None:
-    """Have both scripts copied to the site's `_static`."""
+    """Have the scripts copied to the site's `_static`."""
     cache = Path(app.outdir).parent / ".vega"
     bundle = cache / BUNDLE
     if not bundle.exists():
@@ -35,11 +42,11 @@ def add_scripts(app, config) -> None:
         part.replace(bundle)
         for stale in set(cache.glob("vega-bundle-*.js")) - {bundle}:
             stale.unlink()
-    scripts = Path(__file__).parent / "scripts"
-    config.html_static_path.extend([str(cache), str(scripts)])
+    config.html_static_path.extend([str(cache), str(Path(__file__).parent / "scripts")])
 
 
 def link_scripts(app, pagename, templatename, context, doctree) -> None:
-    if 'class="vl-chart"' in (context.get("body") or ""):
-        app.add_js_file(BUNDLE, loading_method="defer")
-        app.add_js_file("charts.js", loading_method="defer")
+    for what, files in SCRIPTS.items():
+        if what in (context.get("body") or ""):
+            for file in files:
+                app.add_js_file(file, loading_method="defer")

@@ -17,7 +17,6 @@ converter = LatexToMathML()
 
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def visit_inline(translator, node) -> None:

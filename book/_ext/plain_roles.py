@@ -13,7 +13,6 @@ _ROLES = re.compile(r' role="list"(?= class="citation-list")| role="doc-biblioen
 
 def setup(app):
     app.connect("html-page-context", plain)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def plain(app, pagename, templatename, context, doctree) -> None:

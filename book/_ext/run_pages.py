@@ -68,8 +68,7 @@ def setup(app):
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", place_verdicts)
-    app.connect("doctree-read", colour_printed_statements)
-    app.connect("doctree-read", fold_printed_statements)
+    app.connect("doctree-read", show_printed_statements)
     app.connect("doctree-read", redraw_tables)
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
@@ -80,8 +79,6 @@ def setup(app):
     app.connect("doctree-resolved", link_rules, priority=600)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
-    app.connect("html-page-context", link_scripts, priority=400)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}
 
 
 def read_records(app) -> None:
@@ -152,21 +149,15 @@ def _taken_out(doctree, name: str) -> list[nodes.Node]:
     return []
 
 
-def colour_printed_statements(app, doctree) -> None:
-    """What a notebook prints are statements and scripts of its chapter."""
-    for code in doctree.findall(nodes.literal_block):
-        if "stream" in code.get("classes", []):
-            code["language"], code["force"] = "postgresql", True
-
-
-def fold_printed_statements(app, doctree) -> None:
-    """Of what a notebook prints, the first statements; of a statement that is too long for that,
-    none.
+def show_printed_statements(app, doctree) -> None:
+    """What a notebook prints are statements and scripts of its chapter: in their colours, and no
+    more than the first ones; of a statement that is too long for that, none.
     """
     for code in list(doctree.findall(nodes.literal_block)):
-        text = code.astext().strip("\n")
         if "stream" not in code.get("classes", []):
             continue
+        code["language"], code["force"] = "postgresql", True
+        text = code.astext().strip("\n")
         begun = excerpts.begin(text, _PRINTED)
         if begun.strip() == text.strip():
             continue
@@ -185,13 +176,9 @@ def _part(code: nodes.literal_block, text: str) -> nodes.literal_block:
 
 
 def redraw_tables(app, doctree) -> None:
-    """Lay out the tables as their run has drawn them, verdicts in the words of the page's lines."""
-    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    """Lay out the tables that their run has drawn."""
     for place in _tables(doctree):
-        text = layout.verdicts(place.astext(), judged)
-        text = layout.stacked(text)
-        place.replace_self(nodes.raw("", text, format="html"))
+        place.replace_self(nodes.raw("", layout.stacked(place.astext()), format="html"))
 
 
 def _tables(doctree) -> list[nodes.raw]:
@@ -214,8 +201,7 @@ def fold_tables(app, doctree) -> None:
             if str(rows) not in words.split():  # of claims the caption has counted them
                 words += f" ({narrate.count(rows, 'row')})"
             begin = f'<details class="long-table"><summary>{html.escape(words)}</summary>'
-            folded = nodes.raw("", f"{begin}{text}</details>", format="html")
-            place.replace_self(folded)
+            place.replace_self(nodes.raw("", f"{begin}{text}</details>", format="html"))
 
 
 def join_code(app, doctree) -> None:
@@ -336,10 +322,6 @@ def _titles(app) -> dict[str, str]:
     return {name: title.astext().partition(":")[0] for name, title in pages.items()}
 
 
-def _headline(app, docname) -> str:
-    return scoreboard.headline(_judgements(app))
-
-
 def _address(app, docname) -> Callable[[str], str]:
     """From CHAPTER#ANCHOR to its address as seen from a page."""
 
@@ -348,16 +330,6 @@ def _address(app, docname) -> Callable[[str], str]:
         return app.builder.get_relative_uri(docname, f"results/{chapter}") + hash_ + anchor
 
     return address
-
-
-def _findings(app, docname, part) -> str:
-    file = Path(app.srcdir) / "findings.toml"
-    return advice.findings(app.teller, file, part, _address(app, docname))
-
-
-def _advice(app, docname, setting) -> str:
-    file = Path(app.srcdir) / "settings.toml"
-    return advice.setting(app.teller, file, setting, _address(app, docname))
 
 
 def _scoreboard(app, docname) -> str:
@@ -378,56 +350,49 @@ def _scoreboard(app, docname) -> str:
     return scoreboard.board(_judgements(app), link, _titles(app), measured_on, what_to_do)
 
 
-def _overview(app, docname) -> str:
-    return scoreboard.overview(_judgements(app), _titles(app))
-
-
-def _disagreements(app, docname) -> str:
-    return scoreboard.disagreement_tables(
-        _titles(app), lambda chapter: app.builder.get_relative_uri(docname, f"results/{chapter}")
-    )
-
-
-def _your_run(app, docname) -> str:
+def _on_the_board(app, docname) -> Callable[[str], str]:
+    """From a claim's id to its address as seen from a page."""
     board = app.builder.get_relative_uri(docname, "scoreboard")
-    return scoreboard.your_run(app.env.run_records, lambda claim: f"{board}#{claim}")
+    return lambda claim: f"{board}#{claim}"
 
 
-def _all_runs(app, docname) -> str:
-    gathered = app.env.gathered
-    return all_runs.summary(gathered) if gathered else all_runs.NOTHING
-
-
-def _all_runs_part(part: Callable[..., str], *, with_findings: bool = True):
-    """A part of the page about all runs, empty where there are none."""
+def _all_runs(part: Callable[..., str], otherwise: str = ""):
+    """A part of the page about all runs; `otherwise` where there are none."""
 
     def drawn(app, docname) -> str:
         if not app.env.gathered:
-            return ""
-        board = app.builder.get_relative_uri(docname, "scoreboard")
-        given = (app.env.gathered_findings,) if with_findings else ()
-        return part(app.env.gathered, *given, lambda claim: f"{board}#{claim}")
+            return otherwise
+        address = _on_the_board(app, docname)
+        return part(app.env.gathered, app.env.gathered_findings, address)
 
     return drawn
 
 
 PAGES = {
-    "headline": _headline,
-    "findings": _findings,
-    "advice": _advice,
+    "headline": lambda app, docname: scoreboard.headline(_judgements(app)),
+    "findings": lambda app, docname, part: advice.findings(
+        app.teller, Path(app.srcdir) / "findings.toml", part, _address(app, docname)
+    ),
+    "advice": lambda app, docname, setting: advice.setting(
+        app.teller, Path(app.srcdir) / "settings.toml", setting, _address(app, docname)
+    ),
     "made-from": lambda app, docname: advice.made_from(app.env.run_records, _judgements(app)),
-    "overview": _overview,
+    "overview": lambda app, docname: scoreboard.overview(_judgements(app), _titles(app)),
     "scoreboard": _scoreboard,
-    "disagreements": _disagreements,
-    "your-run": _your_run,
+    "disagreements": lambda app, docname: scoreboard.disagreement_tables(
+        _titles(app), _address(app, docname)
+    ),
+    "your-run": lambda app, docname: scoreboard.your_run(
+        app.env.run_records, _on_the_board(app, docname)
+    ),
     "durations": lambda app, docname: durations.table(_titles(app)),
     "noise-floors": lambda app, docname: scoreboard.noise_floors(_judgements(app), _titles(app)),
     "agreement": lambda app, docname: published_runs.agreeing(),
     "quietness": lambda app, docname: published_runs.quiet(_titles(app)),
-    "all-runs": _all_runs,
-    "all-runs-dependences": _all_runs_part(all_runs.dependences),
-    "all-runs-words": _all_runs_part(all_runs.board, with_findings=False),
-    "all-runs-unlike": _all_runs_part(all_runs.unlike),
+    "all-runs": _all_runs(lambda gathered, *_: all_runs.summary(gathered), all_runs.NOTHING),
+    "all-runs-dependences": _all_runs(all_runs.dependences),
+    "all-runs-words": _all_runs(lambda gathered, _, address: all_runs.board(gathered, address)),
+    "all-runs-unlike": _all_runs(all_runs.unlike),
 }
 
 
@@ -445,12 +410,10 @@ def add_record(app, doctree, docname) -> None:
         if one.next_node(nodes.title).astext() == "Provenance"
     ]
     if sections:
-        downloads = {"This chapter as a notebook": f"../_sources/{docname}.ipynb"} | {
-            words: f"{chapter}-{name}.zip"
-            for name, words in (
-                ("charts", "Data of its charts (CSV)"),
-                ("record", "Run record (Parquet, JSON)"),
-            )
+        downloads = {
+            "This chapter as a notebook": f"../_sources/{docname}.ipynb",
+            "Data of its charts (CSV)": f"{chapter}-charts.zip",
+            "Run record (Parquet, JSON)": f"{chapter}-record.zip",
         }
         text = scoreboard.page_record(app.env.run_records[chapter], downloads)
         sections[-1].insert(1, nodes.raw("", _with_units(text), format="html"))
@@ -473,8 +436,3 @@ def write_archives(app, exception) -> None:
             if file.is_file() and not file.is_symlink()
         }
         downloads.archive(Path(app.outdir) / "results" / f"{chapter}-record.zip", files)
-
-
-def link_scripts(app, pagename, templatename, context, doctree) -> None:
-    if 'class="scoreboard"' in (context.get("body") or ""):
-        app.add_js_file("scoreboard.js", loading_method="defer")

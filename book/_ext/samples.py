@@ -40,7 +40,6 @@ def setup(app):
     app.connect("builder-inited", begin_card)
     # after `content_policy`, as the card has a policy of its own
     app.connect("build-finished", write_card, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def begin_card(app) -> None:

@@ -25,7 +25,6 @@ _LABORATORY = '<div class="laboratory"'
 def setup(app):
     # when predictions are closed, verdicts have their lines and experiments their statements
     app.connect("doctree-read", fold_support, priority=600)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def fold_support(app, doctree) -> None:

@@ -39,6 +39,7 @@ findings.toml has for claims, and for findings that belong to none, a sentence f
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -237,11 +238,11 @@ def charts_of(folder: Path) -> Mapping[str, Chart]:
     return MappingProxyType(found)
 
 
+@dataclass(frozen=True)
 class Findings:
     """The sentences of a chapter's findings.toml."""
 
-    def __init__(self, entries: Mapping[str, Mapping[str, Any]]):
-        self.entries = entries
+    entries: Mapping[str, Mapping[str, Any]]
 
     def sentence(self, j: Judgement, value: Values) -> str:
         """The author's sentence for the outcome of a claim; "" where there is none."""

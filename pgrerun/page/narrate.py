@@ -326,9 +326,8 @@ def _with_cautions(j: Judgement, words: str) -> str:
 
 
 def _disks(j: Judgement) -> list[str]:
-    values = [part.value for part in j.parts.values() if isinstance(part, Part)]
-    words = [value.disk for value in values if isinstance(value, Interval) and value.disk]
-    return list(dict.fromkeys(words))
+    values = [part.value for part in j.parts.values() if isinstance(part.value, Interval)]
+    return list(dict.fromkeys(value.disk for value in values if value.disk))
 
 
 def account(j: Judgement) -> list[tuple[str, str]]:

@@ -9,12 +9,14 @@ from typing import Any
 import pandas as pd
 
 from pgrerun.page import charts, narrate, provenance
-from pgrerun.page.tables import Table, table
-from pgrerun.record import rows
+from pgrerun.page.markup import Markup, macros
+from pgrerun.page.tables import table
+from pgrerun.record import rows, verdicts
 from pgrerun.record.verdicts import Judgement
 
 _PREVIEW = 5  # rows that a page shows of an experiment
 _LINES = 3  # verdicts that a page shows one below the other before it folds some
+_HTML, _PARTS = macros("scoreboard"), macros("table")
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,6 @@ class Rows:
     units: Mapping[str, str]
     about: Mapping[str, Any]
     commands: str
-
-    @property
-    def factors(self) -> list[str]:
-        return [name for name in self.frame if name not in self.units and name not in rows.HOW]
 
     def __repr__(self) -> str:
         return f"{self._line()}\n{self._medians().to_string(index=False)}"
@@ -59,11 +57,12 @@ class Rows:
         numbers = [n for n in self.units if n in found and pd.api.types.is_numeric_dtype(found[n])]
         if self.frame["block"].notna().any() and numbers:
             medians = dict.fromkeys(numbers, "median")
-            grouped = self.frame.astype(dict.fromkeys(numbers, float))
+            factors = [name for name in shown if name not in self.units]
+            every = self.frame.astype(dict.fromkeys(numbers, float))
             found = (
-                grouped.groupby(self.factors, sort=False, dropna=False).agg(medians).reset_index()
-                if self.factors
-                else grouped.agg(medians).to_frame().T
+                every.groupby(factors, sort=False, dropna=False).agg(medians).reset_index()
+                if factors
+                else every.agg(medians).to_frame().T
             )
         heads = {n: f"{n} ({unit})" for n, unit in self.units.items() if unit and n in found}
         kept = found.rename(columns=heads)
@@ -79,8 +78,7 @@ class Rows:
             parts.append(f"<p>It ran with {html.escape(told)}.</p>")
         sent = narrate.run(self.about) if "statements" in self.about else ""
         parts += [f"<p>{html.escape(sent)}</p>"] if sent else []
-        parts.append("<p>To run it again, or to ask its rows:</p>")
-        parts.append(_code(self.commands))
+        parts.append(f"<p>To run it again, or to ask its rows:</p>{_code(self.commands)}")
         for text, names in self._scripts().items():
             parts.append(f"<p>{html.escape('; '.join(names))}</p>{_code(text)}")
         if settings := self.about.get("settings"):
@@ -158,25 +156,57 @@ class Verdicts:
         )
 
 
-def summary(judgements: Sequence[Judgement]) -> Table:
-    """A row per claim: what it says, printed, found here, basis and verdict."""
-    lines = [
-        (
-            f"{j.claim.id}{' ★' if j.claim.headline else ''}",
-            j.claim.claim,
-            narrate.printed_value(j.claim),
-            narrate.evidence(j),
-            narrate.basis(j),
-            narrate.word(j),
+@dataclass(frozen=True)
+class Summary:
+    """All verdicts of a chapter in a table; the last value of a notebook cell.
+
+    The verdict comes first, as it is what a phone shows of a row. What was found instead of a
+    number stands as a sentence below the claim, whose column is wide.
+    """
+
+    judgements: Sequence[Judgement]
+
+    def __repr__(self) -> str:
+        lines = [f"{j.claim.id}: {narrate.word(j)}. {narrate.found(j)}" for j in self.judgements]
+        return "\n".join([narrate.summary(self.judgements), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [({}, _cells(j)) for j in sorted(self.judgements, key=lambda j: j.claim.id)]
+        number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
+        caption = f"{number}; a star marks a headline claim"
+        heads = ["verdict", "claim", "printed", "found here"]
+        begin = (
+            '<div class="result-table cards verdicts" tabindex="0" role="region"'
+            f' aria-label="{html.escape(caption)}">'
         )
-        for j in sorted(judgements, key=lambda j: j.claim.id)
-    ]
-    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    caption = f"{narrate.summary(judgements)} A star marks a headline claim."
-    return Table(pd.DataFrame(lines, columns=columns), caption)
+        made = str(_PARTS.table(caption, heads, rows))
+        return made.replace('<div class="cards">', begin, 1)
 
 
-def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
+def _cells(j: Judgement) -> list[str]:
+    name = f"{j.claim.id}{' ★' if j.claim.headline else ''}"
+    claim = Markup('<b class="id">{}</b> {}{}').format(name, j.claim.claim, _why(j))
+    colour = charts.VERDICTS[str(j.verdict)]
+    verdict = _HTML.verdict_cell(narrate.word(j), colour, narrate.basis(j))
+    return [verdict, claim, narrate.printed_value(j.claim), narrate.found(j)]
+
+
+def _why(j: Judgement) -> str:
+    """Why there is nothing to be found, or why it decides nothing."""
+    if j.evidence is None:
+        return _PARTS.aside(untold(j)) if j.remarks else ""
+    open_ = j.verdict is verdicts.Verdict.INCONCLUSIVE and j.reason
+    return _PARTS.aside(f"{j.reason.rstrip('.')}.") if open_ else ""
+
+
+def untold(j: Judgement) -> str:
+    """Why there is nothing to tell: it wasn't tested, or several runs found different things."""
+    why = narrate.untold(j)
+    said = why if j.verdict is verdicts.Verdict.INCONCLUSIVE else f"Not tested: {why}"
+    return _HTML.untold(said)
+
+
+def as_rows(values: Mapping[str, Any]) -> pd.DataFrame:
     """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
     found = []
     for name, value in values.items():
@@ -192,4 +222,4 @@ def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
         else:
             said = narrate.number(value) if isinstance(value, float) else str(value)
         found.append((name.replace("_", " "), said))
-    return pd.DataFrame(provenance.named(dict(found)).items(), columns=["what", heading])
+    return pd.DataFrame(provenance.named(dict(found)).items(), columns=["what", "value"])

@@ -117,12 +117,8 @@ def _about(card: "Card") -> str:
 
 
 def _aside(outcome: "Outcome") -> str:
-    return f"Set aside. {_plain(outcome.reason)}"
-
-
-def _plain(text: str) -> str:
-    """Somebody's words for Markdown: nothing in them is markup."""
-    return re.sub(r"([\\*_`$|\[\]<>#])", r"\\\1", runs.scrub(text))
+    # somebody's words: nothing in them is markup
+    return "Set aside. " + re.sub(r"([\\*_`$|\[\]<>#])", r"\\\1", runs.scrub(outcome.reason))
 
 
 def section_html(outcome: "Outcome") -> str:
@@ -178,8 +174,7 @@ def _provenance(card: "Card") -> str:
     frame = pd.DataFrame(
         {"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]}
     )
-    shown = tables.Table(frame, "Server, settings, machine and time")
-    return Markup(shown._repr_html_())
+    return Markup(tables.Table(frame, "Server, settings, machine and time")._repr_html_())
 
 
 _STYLE = source("report_card.css")

@@ -115,7 +115,7 @@ def accesses(visit: Visit) -> list[Piece]:
         visit.measure(page_accesses.as_it_is)
     visit.require("as_it_is")
     with visit.database() as found:
-        looked, read = (_every_place(visit, found, verb) for verb in _VERBS)
+        looked, read = (visit.value(found, " + ".join(_metrics(verb))) for verb in _VERBS)
         wal, others = (visit.value(found, f"as_it_is.{metric}") for metric in ("wal", "others"))
         places = _places(visit, found)
     least = printed.cell("tp1_bound", "total", "reads")
@@ -140,9 +140,8 @@ def accesses(visit: Visit) -> list[Piece]:
 _VERBS = (page_accesses.LOOKED_AT, page_accesses.READ)
 
 
-def _every_place(visit: Visit, found: Database, verb: str) -> statistics.Interval:
-    places = " + ".join(f"as_it_is.{page_accesses.metric(verb, place)}" for place in OURS)
-    return visit.value(found, places)
+def _metrics(verb: str) -> list[str]:
+    return [f"as_it_is.{page_accesses.metric(verb, place)}" for place in OURS]
 
 
 def _crowd(others: statistics.Interval, ours: int) -> Sentence | None:
@@ -161,8 +160,7 @@ def _places(visit: Visit, found: Database) -> charts.Figure:
     least = pd.DataFrame({"part": bound["relation"].where(bound["kind"] == "heap", leaf)})
     parts = [least.assign(label="least possible", kind="printed", value=bound["reads"])]
     for verb in _VERBS:
-        metrics = [f"as_it_is.{page_accesses.metric(verb, place)}" for place in OURS]
-        values = [visit.value(found, metric).estimate for metric in metrics]
+        values = [visit.value(found, metric).estimate for metric in _metrics(verb)]
         counted = {"label": verb.replace("_", " "), "kind": "measured", "value": values}
         parts.append(pd.DataFrame({"part": list(OURS)} | counted))
     frame = pd.concat(parts, ignore_index=True)
@@ -394,7 +392,9 @@ def group_commit(visit: Visit) -> list[Piece]:
                 f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
                 f" {narrate.interval(many)} with {those}. {gained}"
             ),
-            _waits_for_nothing(visit),
+            _WAITS_FOR_NOTHING
+            if visit.read(catalogs.setting, "synchronous_commit") == "off"
+            else None,
             Sentence(
                 "Flushes are the whole server's: what others commit meanwhile shares them, or adds"
                 " its own."
@@ -419,12 +419,9 @@ ORDER BY panel, x""",
 )
 
 
-def _waits_for_nothing(visit: Visit) -> Sentence | None:
-    return (
-        Sentence("This server's synchronous_commit is off: commits don't wait for a flush at all.")
-        if visit.read(catalogs.setting, "synchronous_commit") == "off"
-        else None
-    )
+_WAITS_FOR_NOTHING = Sentence(
+    "This server's synchronous_commit is off: commits don't wait for a flush at all."
+)
 
 
 NEAR = 0.9  # share of the greatest throughput at which the curve has bent

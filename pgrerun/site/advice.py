@@ -189,8 +189,7 @@ def _claims_of(teller: Teller, entry: Entry, chapter: str) -> set[str]:
     folder, database = parameters.folder(chapter), teller.database(chapter)
     told = declared.findings_of(folder)
     texts = [rest for of, rest in entry.references() if of == chapter]
-    named = [one for one in texts if one in told.entries]
-    rests_on = told.experiments(named, database).union(
+    rests_on = told.experiments(texts, database).union(
         *(evidence.experiments_in(one, database) for one in texts if one not in told.entries)
     )
     settings = re.compile(rf"\b({'|'.join(filter(_SETTING.fullmatch, entry.names)) or '(?!)'})\b")

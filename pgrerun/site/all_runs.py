@@ -117,9 +117,11 @@ def dependences(gathered: Gathered, found: Findings, address: Address) -> str:
     rows = [_dependence_row(gathered, one, address) for one in found.dependences]
     heads = ["claim", "depends on", "words", "clear by"]
     table = scoreboard.table("Claims that depend on the machine", heads, rows) if rows else ""
-    figures = [figure(gathered, one) for one in found.dependences[:_MOST_CHARTS]]
-    drawn = "".join(one._repr_mimebundle_()["text/html"] for one in figures)
-    return scoreboard.paragraph(said) + table + Markup(drawn)
+    drawn = [
+        Markup(figure(gathered, one)._repr_mimebundle_()["text/html"])
+        for one in found.dependences[:_MOST_CHARTS]
+    ]
+    return scoreboard.paragraph(said) + table + Markup("").join(drawn)
 
 
 def _dependence_row(
@@ -241,7 +243,8 @@ def board(gathered: Gathered, address: Address) -> str:
                 _bar(counted, [_counted(gathered, claim), *gathered.differing.get(claim, [])]),
             ]
             if compared:
-                cells.append(_strips(gathered, claim) if len(counted) > 1 else "")
+                strips = [_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES]
+                cells.append(Markup("").join(strips) if len(counted) > 1 else "")
             rows.append(({"id": f"all-{claim}"}, cells))
     heads = ["claim", "machines", "words", "by processors, release, flush, memory"]
     caption, heads = "How many machines give which word", heads[: 3 + compared]
@@ -267,29 +270,22 @@ def _colour(word: str) -> str:
 _STRIP, _COLUMN, _TALL = 62.0, 10.0, 22.0
 
 
-def _strips(gathered: Gathered, claim: str) -> str:
-    """A small picture for each circumstance: a column per group of machines, of shares of words."""
-    return Markup("").join(_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES)
-
-
 def _strip(gathered: Gathered, claim: str, name: str) -> str:
+    """A small picture for a circumstance: a column per group of machines, of shares of words."""
     given = machines.words(gathered, claim)
     groups = machines.bins(np.where(given >= 0, machines.values(gathered, name), np.nan))
-    counted = machines.tally(gathered, claim)
-    paths = dict.fromkeys(counted, "")
+    paths = dict.fromkeys(machines.tally(gathered, claim), "")
+    first = next(iter(paths))
     told = []
     for number, group in enumerate(groups):
-        inside, y = given[group.machines], _TALL
-        for word in counted:
-            share = float((inside == gathered.vocabulary.index(word)).mean())
+        words, y = pd.Series(given[group.machines]).value_counts(normalize=True), _TALL
+        shares = {word: words.get(gathered.vocabulary.index(word), 0.0) for word in paths}
+        for word, share in shares.items():
             if share:
-                height = share * _TALL
-                y -= height
-                paths[word] += f"M{number * _COLUMN:g} {y:.1f}h9v{height:.1f}h-9z"
-        first = next(iter(counted))
-        share = float((inside == gathered.vocabulary.index(first)).mean())
-        told.append(f"{_range(name, group)} {100 * share:.0f} %")
-    label = f"share of {next(iter(counted))} by {_QUANTITIES[name]}: {'; '.join(told)}"
+                y -= share * _TALL
+                paths[word] += f"M{number * _COLUMN:g} {y:.1f}h9v{share * _TALL:.1f}h-9z"
+        told.append(f"{_range(name, group)} {100 * shares[first]:.0f} %")
+    label = f"share of {first} by {_QUANTITIES[name]}: {'; '.join(told)}"
     drawn = [(_colour(word), path) for word, path in paths.items() if path]
     return _HTML.strip(label, _STRIP, _TALL, drawn) if groups else ""
 

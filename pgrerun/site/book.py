@@ -5,7 +5,7 @@ reason is said (`inputs.py` finds it, `execution.py` runs a notebook, `gates.py`
 refuses what must not be published). Beside each executed chapter lies a stamp, a
 JSON file with what it was made from, what was asked for and how long it took, and a
 copy of its run record, from which the scoreboard is made. The page of any other record is
-the chapter's notebook executed against it (`Book.page_of`).
+the chapter's notebook executed against it (`Page`).
 """
 
 import ast
@@ -61,7 +61,6 @@ _ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
 _FOLDED = "hide-input"
 _FOLDING = {_FOLDED, "hide-output"}
-_NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -88,7 +87,10 @@ class State:
 class Page:
     """The page of a chapter's record: its notebook and parameters, and where it is kept.
 
-    Of plain values, so that another process can be told to make it.
+    The notebook is executed against the record: no server, nothing measured. What a record says is
+    data, whoever made it: it fills our notebook and nothing else. The page is kept until the
+    record, the notebook or the library changes. Of plain values, so that another process can be
+    told to make it.
     """
 
     chapter: str
@@ -110,6 +112,8 @@ class Book:
         self.build = root / "_build"
         self.site = root / "_build" / "html"
         self.printed = root / "_build" / "print"
+        # what `pgrerun gather` found last, for the page about all runs
+        self.gathered = root / "_build" / "gathered.json"
 
     # ---- chapters
 
@@ -145,7 +149,7 @@ class Book:
         parameters = chapter_parameters(chapter, given)
         now = self._inputs(source, chapter, parameters)
         if not stamp:
-            reasons = [_NEVER]
+            reasons = ["never run"]
         elif not self.result(chapter).exists() or stamp["result"] != inputs.digest(
             self.result(chapter).read_bytes()
         ):
@@ -238,8 +242,9 @@ class Book:
 
     def retell(self, state: State) -> None:
         """Put changed prose around the outputs of the last run."""
-        page = self.page_of(state.chapter, self.record(state.chapter))
-        write_notebook(page, self.result(state.chapter))
+        page = self._page(state.chapter, self.record(state.chapter))
+        self._make_pages([page])
+        shutil.copy(page.kept, self.result(state.chapter))
         self.write_stamp(state, None)
 
     def refresh(self, chapter: str) -> Path:
@@ -341,11 +346,6 @@ class Book:
                 yield scratch.path
 
     # ---- the runs of many machines
-
-    @property
-    def gathered(self) -> Path:
-        """What `pgrerun gather` found last, for the page about all runs."""
-        return self.build / "gathered.json"
 
     def gather(self, sources: Sequence[str]) -> "Gathered":
         """Read the records below the sources; nothing is written (see `pgrerun/record/gather.py`).
@@ -493,16 +493,27 @@ class Book:
         contents.write(place / "book", self.chapters())
         results = place / "book" / "results"
         results.mkdir()
-        recorded = {chapter: self._recorded(chapter, run) for chapter in self.chapters() if run}
-        pages = {name: self._page(name, record) for name, record in recorded.items() if record}
-        self._make_pages(list(pages.values()))
+        shown = self._shown(run)
         for chapter in self.chapters():
-            if run:
-                self._lay_out_recorded(chapter, pages.get(chapter), results)
-            elif self.result(chapter).exists():
-                shutil.copy(self.result(chapter), results)
-                copy_folder(self.record(chapter), results / chapter)
+            target = results / f"{chapter}.ipynb"
+            if chapter in shown:
+                page, record = shown[chapter]
+                shutil.copy(page, target)
+                copy_folder(record, results / chapter)
+            elif run:
+                source = nbformat.read(self.notebook(chapter), as_version=4)
+                write_notebook(_told_not_run(source), target)
         return place / "book"
+
+    def _shown(self, run: str) -> dict[str, tuple[Path, Path]]:
+        """Page and record of each chapter that has one."""
+        if not run:
+            executed = [name for name in self.chapters() if self.result(name).exists()]
+            return {name: (self.result(name), self.record(name)) for name in executed}
+        recorded = {name: self._recorded(name, run) for name in self.chapters()}
+        pages = [self._page(name, record) for name, record in recorded.items() if record]
+        self._make_pages(pages)
+        return {page.chapter: (Path(page.kept), Path(page.record)) for page in pages}
 
     def _recorded(self, chapter: str, run: str) -> Path | None:
         """The chapter's record in this run, or else in the published one."""
@@ -510,14 +521,6 @@ class Book:
 
         records = (runs.folder(name) / chapter for name in (run, PUBLISHED))
         return next((one for one in records if (one / runs.ENVIRONMENT).is_file()), None)
-
-    def _lay_out_recorded(self, chapter: str, page: Page | None, results: Path) -> None:
-        if page:
-            shown = nbformat.read(page.kept, as_version=4)
-            copy_folder(Path(page.record), results / chapter)
-        else:
-            shown = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
-        write_notebook(shown, results / f"{chapter}.ipynb")
 
     def _make_pages(self, pages: Sequence[Page]) -> None:
         """Make the pages that aren't kept yet, in the place of older ones."""
@@ -530,16 +533,6 @@ class Book:
         for chapter in track(make_pages(missing), "pages of chapters", len(missing)):
             if not sys.stderr.isatty():
                 print(f"  {chapter}: its page is made", file=sys.stderr)
-
-    def page_of(self, chapter: str, record: Path) -> nbformat.NotebookNode:
-        """The chapter's notebook executed against a record: no server, nothing measured.
-
-        What a record says is data, whoever made it: it fills our notebook and nothing else. The
-        page is kept until the record, the notebook or the library changes.
-        """
-        page = self._page(chapter, record)
-        self._make_pages([page])
-        return nbformat.read(page.kept, as_version=4)
 
     def _page(self, chapter: str, record: Path) -> Page:
         """What makes the page of a record: it takes reading all of the record and of our code."""

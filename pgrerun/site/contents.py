@@ -11,7 +11,6 @@ in their order; in `index.md`
 
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -27,27 +26,21 @@ def write(source: Path, chapters: list[str]) -> None:
     """List `chapters` in the sources at `source`, where they have a place for the list."""
     toc = source / "_toc.yml"
     contents = yaml.safe_load(toc.read_text("utf-8"))
+    reruns = [
+        {"caption": _caption(document), "chapters": [{"file": f"results/{n}"} for n in names]}
+        for document, names in _documents(chapters).items()
+    ]
     if parts := contents.get("parts"):
         contents["parts"] = [
-            one
-            for part in parts
-            for one in (_by_document(chapters) if part["caption"] == PART else [part])
+            one for part in parts for one in (reruns if part["caption"] == PART else [part])
         ]
     toc.write_text(yaml.safe_dump(contents, sort_keys=False), "utf-8")
     index = source / "index.md"
     index.write_text(_listed(index.read_text("utf-8"), chapters), "utf-8")
 
 
-def _by_document(chapters: list[str]) -> list[dict[str, Any]]:
-    """A part of the contents for each document, that of the first chapter first."""
-    return [
-        {"caption": _caption(document), "chapters": [{"file": f"results/{n}"} for n in names]}
-        for document, names in _documents(chapters).items()
-    ]
-
-
 def _documents(chapters: list[str]) -> dict[str, list[str]]:
-    """The chapters that rerun each document."""
+    """The chapters that rerun each document, that of the first chapter first."""
     found: dict[str, list[str]] = {}
     for name in chapters:
         found.setdefault(parameters.info(name).document, []).append(name)

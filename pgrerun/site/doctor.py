@@ -46,9 +46,8 @@ def examine(address: str = "") -> list[Finding]:
     """
     of_server = list(_borrowed(address)) if address else list(_programs())
     findings = [*of_server, *_instruments(), *of_cluster(), *_hardware()]
-    known = {finding.capability for finding in findings}
-    unknown = sorted(_needed() - known)
-    return findings + [Finding(need, "not looked for", need, missing=False) for need in unknown]
+    unknown = sorted(_needed() - {finding.capability for finding in findings})
+    return findings + [Finding(need, "not looked for", need) for need in unknown]
 
 
 def _programs() -> Iterator[Finding]:
@@ -187,5 +186,6 @@ def _hardware() -> Iterator[Finding]:
     if flush is not None and flush < 5e-5:
         words += ", so it is memory or doesn't wait: set PGRERUN_TMPDIR to a folder on a disk"
     yield Finding("flushing 8 kB (fdatasync)", words)
-    browser = printing.browser() or "none: those tests are skipped"
-    yield Finding("Chromium, for tests of the pages", browser)
+    yield Finding(
+        "Chromium, for tests of the pages", printing.browser() or "none: those tests are skipped"
+    )

@@ -251,17 +251,14 @@ def _quiet() -> Iterator[None]:
     """papermill, nbclient and asyncio log what is either shown here already or follows from an
     interrupt.
     """
-    loggers = [logging.getLogger(name) for name in ("papermill", "traitlets", "asyncio")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+    before = logging.root.manager.disable
+    logging.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+            logging.disable(before)
 
 
 @contextmanager
@@ -334,8 +331,6 @@ def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
 
 def _section(cells: list, index: int) -> str:
     """The heading above a cell."""
-    for cell in reversed(cells[: index + 1]):
-        if cell.cell_type == "markdown":
-            for heading in reversed(re.findall(r"^#{1,3} +(.+)$", cell.source, flags=re.MULTILINE)):
-                return heading
-    return "start"
+    above = "\n".join(cell.source for cell in cells[: index + 1] if cell.cell_type == "markdown")
+    headings = re.findall(r"^#{1,3} +(.+)$", above, flags=re.MULTILINE)
+    return headings[-1] if headings else "start"

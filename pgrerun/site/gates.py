@@ -21,21 +21,21 @@ Anything else needs a reason, right behind the number:
 """
 
 import json
-import posixpath
 import re
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import nbformat
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
 from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.site import printing
 
 CHART_MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 #: a cell tagged so promises a chart; the chart verbs are in `charts.py`
@@ -146,6 +146,19 @@ _HEADING_NUMBER = re.compile(rf"^\s*{_NUMBER}\.?(?=\s)")
 _REFUSED = re.compile(r"(?:[^\s]+\s+)?[^\s\d]*\d[^\s]*(?:\s+[^\s]+)?")
 _OPTIONS = re.compile(r"\A(?:\s*:[\w-]+:.*\n|---\n(?:.*\n)*?---\n)+")
 _NO_PROSE = ("code", "math", "eval-rst", "bibliography", "toctree", "image", "glue")
+_PARSER = create_md_parser(
+    MdParserConfig(
+        enable_extensions={
+            "amsmath",
+            "attrs_inline",
+            "colon_fence",
+            "deflist",
+            "dollarmath",
+            "tasklist",
+        }
+    ),
+    RendererHTML,
+)
 
 
 def check_prose(path: Path) -> None:
@@ -185,34 +198,22 @@ def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _numbers_in(markdown: str) -> Iterator[tuple[int, str]]:
-    config = MdParserConfig(
-        enable_extensions={
-            "amsmath",
-            "attrs_inline",
-            "colon_fence",
-            "deflist",
-            "dollarmath",
-            "tasklist",
-        }
-    )
-    parser = create_md_parser(config, RendererHTML)
-    for line, text, heading in _prose(parser, markdown, 1):
+    for line, text, heading in _prose(markdown, 1):
         text = _HEADING_NUMBER.sub(" ", text) if heading else text
         text = _ALLOWED_PROSE.sub(" ", text)
         for found in _REFUSED.finditer(text):
             yield line, " ".join(found.group().replace(_MARK, "").split())
 
 
-def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, bool]]:
-    """Line number and running text of each block, without code, formulas, roles and targets."""
-    heading = False
-    for token in parser.parse(markdown):
+def _prose(markdown: str, first_line: int) -> Iterator[tuple[int, str, bool]]:
+    """Line number and running text of each block, without code, formulas, roles and targets; and
+    whether it is a heading.
+    """
+    before = ""
+    for token in _PARSER.parse(markdown):
         line = first_line + (token.map[0] if token.map else 0)
-        if token.type == "heading_open":
-            heading = True
-        elif token.type == "heading_close":
-            heading = False
-        elif token.type == "inline":
+        if token.type == "inline":
+            heading = before == "heading_open"
             yield line, "".join(_running_text(token.children or [])), heading
         elif token.type == "html_block":
             yield line, BeautifulSoup(token.content, "html.parser").get_text(" "), False
@@ -226,7 +227,8 @@ def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, b
             body = _OPTIONS.sub(lambda options: "\n" * options.group().count("\n"), token.content)
             if title and name != "figure":  # whose title is a file
                 yield line, title, False
-            yield from _prose(parser, body, line + 1)
+            yield from _prose(body, line + 1)
+        before = token.type
 
 
 def _running_text(tokens: Iterable) -> Iterator[str]:
@@ -276,42 +278,41 @@ def check_site(html: Path) -> None:
     from another host or is missing, a link or anchor inside the site is dead, or a picture has no
     alternative text (Jupyter Book's default, the file's name, counts as none).
     """
+    files = {file.relative_to(html).as_posix(): file for file in html.rglob("*") if file.is_file()}
     pages = {
-        file: BeautifulSoup(file.read_bytes(), "html.parser")
-        for file in sorted(html.rglob("*.html"))
-        if "_static" not in file.relative_to(html).parts
+        name: BeautifulSoup(file.read_bytes(), "html.parser")
+        for name, file in sorted(files.items())
+        if name.endswith(".html") and "_static" not in name.split("/")
     }
     if not pages:
         raise BookError(f"There are no pages in {html}: the site was not built.")
-    anchors = {
-        file.resolve(): {tag["id"] for tag in page.find_all(id=True)}
-        for file, page in pages.items()
-    }
+    anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     findings = []
-    for file, page in pages.items():
+    for name, page in pages.items():
+        source = html / "_sources" / Path(name).with_suffix(".ipynb")
         found = [
-            *_chart_findings(
-                page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")
-            ),
+            *_miscounted(len(page.select(".vl-chart")), source),
+            *_undescribed(page),
             *_outside(page),
-            *_lost_files(page, file),
-            *_dead_links(page, file, html, anchors),
+            *_lost(page, name, files, anchors),
             *_unnamed_pictures(page),
         ]
-        findings += [f"{file.relative_to(html)}: {one}" for one in found]
-    for style in sorted(html.rglob("*.css")):
-        findings += [
-            f"{style.relative_to(html)}: fetches {address}"
-            for address in _CSS_ADDRESS.findall(style.read_text("utf-8"))
-        ]
+        findings += [f"{name}: {one}" for one in found]
+    for name, file in sorted(files.items()):
+        if name.endswith(".css"):
+            addresses = _CSS_ADDRESS.findall(file.read_text("utf-8"))
+            findings += [f"{name}: fetches {address}" for address in addresses]
     _refuse(findings, "The built site must not be published.")
 
 
-def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
-    drawn = page.select(".vl-chart")
-    if source.exists() and len(drawn) != (expected := _charts_of(source)):
-        yield f"shows {len(drawn)} charts, its notebook has {expected}"
-    for place in drawn:
+def _miscounted(shown: int, notebook: Path) -> Iterator[str]:
+    """Whether a page shows other charts than its notebook has, if it was made from one."""
+    if notebook.exists() and shown != (expected := _charts_of(notebook)):
+        yield f"shows {shown} charts, its notebook has {expected}"
+
+
+def _undescribed(page: BeautifulSoup) -> Iterator[str]:
+    for place in page.select(".vl-chart"):
         script = place.parent.select_one("script.vl-spec")
         try:
             spec = json.loads(script.string)
@@ -351,42 +352,26 @@ def _fetched(page: BeautifulSoup) -> Iterator[tuple[str, str]]:
                 yield tag.name, value.strip()
 
 
-def _lost_files(page: BeautifulSoup, file: Path) -> Iterator[str]:
-    for name, address in _fetched(page):
-        parts = urlsplit(address)
-        if (
-            parts.path
-            and not parts.scheme
-            and not parts.netloc
-            and not (file.parent / unquote(parts.path)).is_file()
-        ):
-            yield f"<{name}> fetches {address}, which is not there"
-
-
-def _dead_links(
-    page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]
+def _lost(
+    page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]
 ) -> Iterator[str]:
+    """What the page `name` fetches or leads to that is none of the files, or on none of them."""
+    for tag, address in _fetched(page):
+        target, _ = printing.place_of(address, name) or (name, "")
+        if target not in files:
+            yield f"<{tag}> fetches {address}, which is not there"
     for link in page.find_all("a", href=True):
-        address = urlsplit(link["href"])
-        if address.scheme or address.netloc:
-            continue
-        target = file if not address.path else (file.parent / unquote(address.path)).resolve()
-        if target.is_dir():
-            target /= "index.html"
-        fragment = unquote(address.fragment)
-        if not target.exists() or html.resolve() not in target.resolve().parents:
+        target, anchor = printing.place_of(link["href"], name) or (name, "")
+        if target not in files:
             yield f"the link to {link['href']} leads nowhere"
-        elif (
-            fragment
-            and target.suffix == ".html"
-            and fragment not in anchors.get(target.resolve(), ())
-        ):
+        elif anchor and target in anchors and unquote(anchor) not in anchors[target]:
             yield f"the anchor in {link['href']} does not exist"
 
 
 def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
     for picture in page.find_all("img"):
-        if _decorative(picture):
+        # the logo stands beside the title, which already says it
+        if picture.get("role") == "presentation" or "logo__image" in picture.get("class", []):
             continue
         alternative = picture.get("alt", "").strip()
         source = picture.get("src", "")
@@ -396,11 +381,6 @@ def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
             or source.endswith("/" + alternative)
         ):
             yield f"the picture {source[:80]} has no alternative text"
-
-
-def _decorative(picture: Tag) -> bool:
-    # the logo stands beside the title, which already says it
-    return picture.get("role") == "presentation" or "logo__image" in picture.get("class", [])
 
 
 # --- the ePub -------------------------------------------------------------------------
@@ -452,39 +432,16 @@ def check_epub(epub: Path, source: Path) -> None:
     anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     for name, page in pages.items():
         found = [
+            *_miscounted(
+                len(page.select(".vl-chart > img")), source / Path(name).with_suffix(".ipynb")
+            ),
             *_outside(page),
-            *_packed_links(page, name, files, anchors),
+            *_lost(page, name, files, anchors),
             *_unnamed_pictures(page),
         ]
         found += ["has a script"] if page.find("script") else []
-        notebook = source / Path(name).with_suffix(".ipynb")
-        shown, expected = (
-            len(page.select(".vl-chart > img")),
-            (_charts_of(notebook) if notebook.exists() else None),
-        )
-        if expected not in (None, shown):
-            found.append(f"shows {shown} charts, its notebook has {expected}")
         findings += [f"{name}: {one}" for one in found]
     _refuse(findings, f"{epub.name} must not be published.")
-
-
-def _packed_links(
-    page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]
-) -> Iterator[str]:
-    for tag in page.find_all(lambda tag: tag.has_attr("href") or tag.has_attr("src")):
-        written = tag.get("href", tag.get("src"))
-        address = urlsplit(written)
-        if address.scheme or address.netloc:
-            continue
-        target = (
-            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(address.path)))
-            if address.path
-            else name
-        )
-        if target not in files:
-            yield f"{written} leads nowhere"
-        elif address.fragment and unquote(address.fragment) not in anchors.get(target, ()):
-            yield f"the anchor in {written} does not exist"
 
 
 def _refuse(findings: list[str], what: str) -> None:

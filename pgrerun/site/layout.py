@@ -1,25 +1,16 @@
 """How the tables of an executed chapter are laid out on its page.
 
 A run stores its tables as `tables.Table` draws them. The site draws them again when it is built:
-a chapter's verdicts with their chips, provenance in plain words, rows of many words as cards on a
-phone, and numbers that stay with their units. What any of these functions isn't for it returns as
-it is.
+rows of many words as cards on a phone, and numbers that stay with their units. What any of these
+functions isn't for it returns as it is.
 """
 
-import html
 import re
 from itertools import groupby
 
 from bs4 import BeautifulSoup, Tag
 
-from pgrerun.page import narrate
-from pgrerun.page.markup import Markup
-from pgrerun.record.verdicts import Judgement, Verdict
-from pgrerun.site import scoreboard
-from pgrerun.site.scoreboard import COLOURS, Judgements, aside
-
-_VERDICTS = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-"""What heads a chapter's table of all verdicts."""
+from pgrerun.site.scoreboard import COLOURS
 
 _LINE, _TEXT, _GAP = 48, 22, 3  # letters: of a phone's line, of a column of words, between columns
 _MOST_COLUMNS = 9  # with more a card would be a column of numbers
@@ -27,49 +18,6 @@ _RELEASE = re.compile(r"\d+(\.\d+)?")
 _LEAST_RELEASES = 5
 _WORDS_OF_A_TAG = re.compile(r"<pre\b.*?</pre>|(?<=>)[^<>]+", re.DOTALL)
 _PARTED = re.compile(r"(?<=\d) (?=(?:%|[kMG]i?B|TB|bytes?|s|ms|µs|ns|min|MB/s|tps)(?![\w-]))")
-
-
-def verdicts(text: str, judged: Judgements) -> str:
-    """A chapter's table of all verdicts, in the words of the rest of its page.
-
-    The verdict comes first, as it is what a phone shows of a row. What was found instead of a
-    number stands as a sentence below the claim, whose column is wide.
-    """
-    page = BeautifulSoup(text, "html.parser")
-    if _heads(page) != _VERDICTS:
-        return text
-    rows = []
-    for row in page.select("tbody tr"):
-        name, says, print_, found, basis, word = (one.get_text() for one in row.find_all("td"))
-        j, why = judged.get(name.split()[0]), ""
-        if j:
-            found = narrate.found(j)
-            basis, word, why = narrate.basis(j), str(j.verdict), _why(j)
-        colour = COLOURS.get(word.partition(" (")[0], COLOURS[scoreboard.NOT_RUN])
-        said = narrate.word(j) if j else word
-        chip = Markup('<span class="chip" style="--verdict:{}">{}</span>').format(colour, said)
-        claim = Markup('<b class="id">{}</b> {}{}').format(name, says, why)
-        rows.append(({}, [chip + aside(f"basis: {basis}"), claim, print_, found]))
-    number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
-    caption = f"{number}; a star marks a headline claim"
-    made = scoreboard.table(caption, ["verdict", "claim", "printed", "found here"], rows)
-    begin = (
-        '<div class="result-table cards verdicts" tabindex="0" role="region"'
-        f' aria-label="{html.escape(caption)}">'
-    )
-    return str(made).replace('<div class="cards">', begin, 1)
-
-
-def _why(j: Judgement) -> str:
-    """Why there is nothing to be found, or why it decides nothing."""
-    if j.evidence is None:
-        return aside(scoreboard.untold(j)) if j.remarks else ""
-    open_ = j.verdict is Verdict.INCONCLUSIVE and j.reason
-    return aside(f"{j.reason.rstrip('.')}.") if open_ else ""
-
-
-def _heads(page: BeautifulSoup) -> list[str]:
-    return [one.get_text() for one in page.select("thead th")]
 
 
 # ---- many words, many releases
@@ -80,7 +28,7 @@ def stacked(text: str) -> str:
     page = BeautifulSoup(text, "html.parser")
     if "cards" in page.div["class"]:
         return text
-    heads = _heads(page)
+    heads = [one.get_text() for one in page.select("thead th")]
     rows = [row.find_all("td") for row in page.select("tbody tr")]
     merged = _by_release(page, heads, rows)
     if not merged and not _is_wordy(heads, rows):

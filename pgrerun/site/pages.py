@@ -94,9 +94,8 @@ class _Hook(DisplayHook):
     def write_output_prompt(self) -> None: ...
 
     def write_format_data(self, format_dict, md_dict=None) -> None:
-        count = self.shell.execution_count
-        shown = new_output("execute_result", format_dict, metadata=md_dict, execution_count=count)
-        self.shell.outputs.append(shown)
+        how = {"metadata": md_dict, "execution_count": self.shell.execution_count}
+        self.shell.outputs.append(new_output("execute_result", format_dict, **how))
 
     def finish_displayhook(self) -> None: ...
 

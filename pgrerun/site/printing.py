@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -173,56 +172,45 @@ def _title(opf: ElementTree.Element, head: ElementTree.Element, body: ElementTre
 
 def _relinked(tree: ElementTree.Element, file: str, keys: dict[str, str]) -> None:
     """Names, links and pictures of the page `file` as they are in the one page."""
-    folder = posixpath.dirname(file)
     for tag in _outside_of_pictures(tree):
         if "id" in tag.attrib and file in keys:
             tag.set("id", f"{keys[file]}--{tag.get('id')}")
-        for attribute in ("href", "src"):
-            address = urlsplit(tag.get(attribute, ""))
-            if attribute not in tag.attrib or address.scheme or address.netloc:
-                continue
-            path = (
-                posixpath.normpath(posixpath.join(folder, unquote(address.path)))
-                if address.path
-                else file
-            )
-            if path not in keys:
-                tag.set(attribute, path)
-            else:
-                tag.set(
-                    attribute,
-                    f"#{keys[path]}--{address.fragment}" if address.fragment else f"#{keys[path]}",
-                )
+        for attribute in {"href", "src"} & tag.attrib.keys():
+            if place := place_of(tag.get(attribute), file):
+                path, anchor = place
+                within = f"--{anchor}" if anchor else ""
+                tag.set(attribute, f"#{keys[path]}{within}" if path in keys else path)
 
 
-@dataclass(frozen=True)
-class Heading:
-    """An entry of the outline: 1 is a page, 2 and 3 are its sections; `anchor` is a name in
-    `whole`.
+def place_of(address: str, page: str) -> tuple[str, str] | None:
+    """The file and the anchor there to which an address leads on a page; None on another host."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return None
+    path = posixpath.join(posixpath.dirname(page), unquote(parts.path)) if parts.path else page
+    return posixpath.normpath(path), parts.fragment
+
+
+def headings(body: ElementTree.Element) -> list[tuple[int, str, str]]:
+    """What the outline of the PDF lists of the one page: contents, pages, their sections.
+
+    Level (1 is a page, 2 and 3 are its sections), title, and the anchor in `whole`.
     """
-
-    level: int
-    title: str
-    anchor: str
-
-
-def headings(body: ElementTree.Element) -> list[Heading]:
-    """What the outline of the PDF lists of the one page: contents, pages, their sections."""
-    found = [Heading(1, "Contents", _CONTENTS)]
+    found = [(1, "Contents", _CONTENTS)]
     levels = {f"{{{_XHTML}}}h{level}": level for level in (1, 2, 3)}
     for section in body.iter(f"{{{_XHTML}}}section"):
         for tag in section:
             if tag.tag in levels and section.get("id"):
                 title = " ".join("".join(tag.itertext()).split())
-                found.append(Heading(levels[tag.tag], title, section.get("id")))
+                found.append((levels[tag.tag], title, section.get("id")))
     return found
 
 
 def _lead_to_headings(body: ElementTree.Element) -> None:
     """Links to all headings, unseen: Chromium writes down only the places that a link leads to."""
     unseen = ElementTree.SubElement(body, f"{{{_XHTML}}}div", {"class": "places"})
-    for heading in headings(body):
-        ElementTree.SubElement(unseen, f"{{{_XHTML}}}a", href=f"#{heading.anchor}").text = "."
+    for _, _, anchor in headings(body):
+        ElementTree.SubElement(unseen, f"{{{_XHTML}}}a", href=f"#{anchor}").text = "."
 
 
 def _outside_of_pictures(tree: ElementTree.Element) -> Iterator[ElementTree.Element]:
@@ -285,7 +273,7 @@ def pdf(epub: Path) -> Path:
     return target
 
 
-def _outlined(printed: Path, entries: list[Heading], target: Path) -> None:
+def _outlined(printed: Path, entries: list[tuple[int, str, str]], target: Path) -> None:
     """Give a printed PDF its outline, and write it to `target`.
 
     Chromium can make one itself, but takes it from the text as drawn: whether spaces at a line's
@@ -294,16 +282,16 @@ def _outlined(printed: Path, entries: list[Heading], target: Path) -> None:
     writer = pypdf.PdfWriter(clone_from=printed)
     places = writer.named_destinations
     above: dict[int, Any] = {}  # the latest entry of each level
-    for entry in entries:
-        place = places.get(f"/{entry.anchor}")
+    for level, title, anchor in entries:
+        place = places.get(f"/{anchor}")
         if place is None:
             raise BookError(
-                f"The PDF can't be made: Chromium left out the place of “{entry.title}”, so that"
+                f"The PDF can't be made: Chromium left out the place of “{title}”, so that"
                 " the outline can't lead there."
             )
-        above = {level: item for level, item in above.items() if level < entry.level}
-        above[entry.level] = writer.add_outline_item(
-            title=entry.title,
+        above = {upper: item for upper, item in above.items() if upper < level}
+        above[level] = writer.add_outline_item(
+            title=title,
             page_number=writer.get_destination_page_number(place),
             parent=above[max(above)] if above else None,
             fit=Fit.xyz(top=place.top),
@@ -331,14 +319,9 @@ def _failure(command: list[str], made: Path, least: int) -> str:
 
 def fingerprint(source: Path) -> str:
     """Of everything that a site or a printed book is made from in `source`; the same for both."""
-    files = (
-        path
+    files = {
+        path.relative_to(source).as_posix(): sha256(path.read_bytes()).hexdigest()
         for path in sorted(source.rglob("*"))
         if path.is_file() and path.suffix in (".md", ".ipynb", ".yml", ".bib")
-    )
-    together = sha256()
-    for path in files:
-        together.update(
-            f"{path.relative_to(source).as_posix()}\0{sha256(path.read_bytes()).hexdigest()}\n".encode()
-        )
-    return together.hexdigest()
+    }
+    return sha256(repr(files).encode()).hexdigest()

@@ -13,8 +13,7 @@ from pgrerun.site import scoreboard
 def agreeing() -> str:
     """How many claims all published runs give the same word, by basis."""
     names = runs.published()
-    chapters = runs.chapters(runs.PUBLISHED)
-    each = [agreement.published(chapter) for chapter in chapters]
+    each = map(agreement.published, runs.chapters(runs.PUBLISHED))
     complete = [found for found in each if len(found) == len(names)]
     if len(names) == 1 or not complete:
         return scoreboard.paragraph(
@@ -40,22 +39,26 @@ def agreeing() -> str:
     return scoreboard.paragraph(said) + scoreboard.table("Words by basis", heads, lines)
 
 
-def quiet(titles: Mapping[str, str] | None = None) -> str:
+def quiet(titles: Mapping[str, str]) -> str:
     """How many measurements of the published runs others disturbed, and in which chapters.
 
     `titles` has what a reader knows the chapters by.
     """
     said, several = [], len(runs.published()) > 1
     for name in runs.published():
-        marked, number, where = 0, 0, []
-        for chapter in runs.chapters(name):
-            each = [rows.busy(table) for table in runs.load(name, chapter).tables[chapter].values()]
-            some = sum(found for found, _ in each)
-            marked, number = marked + some, number + sum(of for _, of in each)
-            title = (titles or {}).get(chapter, chapter)
-            where += [(some, f"in the chapter “{title}”")] if some else []
+        busy = pd.DataFrame(
+            [
+                (titles.get(chapter, chapter), *rows.busy(table))
+                for chapter in runs.chapters(name)
+                for table in runs.load(name, chapter).tables[chapter].values()
+            ],
+            columns=["title", "marked", "of"],
+        )
+        marked, number = int(busy["marked"].sum()), int(busy["of"].sum())
+        where = busy[busy["marked"] > 0].groupby("title", sort=False)["marked"].sum()
         places = ", ".join(
-            f"{'all' if len(where) == 1 else narrate.number(some)} {place}" for some, place in where
+            f"{'all' if len(where) == 1 else narrate.number(some)} in the chapter “{title}”"
+            for title, some in where.items()
         )
         of_run = f"of the run “{name}”" if several else "of the published run"
         so_many = narrate.number(marked) if marked else "none"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun import parameters
-from pgrerun.page import charts, narrate, provenance
+from pgrerun.page import charts, narrate, provenance, shown
 from pgrerun.page.markup import macros
 from pgrerun.record import agreement, claims, history, printed, runs
 from pgrerun.record.claims import Basis, Claim, Predicate
@@ -149,15 +149,10 @@ def _by_chapter(judged: Judgements) -> dict[str, list[tuple[Claim, str]]]:
     """Each chapter's claims with the name that they are counted by; chapters in the order of the
     book's contents.
     """
-    ledger = claims.ledger().values()
-    places = {chapter: n for n, chapter in enumerate(parameters.chapters())}
-    chapters = dict.fromkeys(claim.chapter for claim in ledger)
-    found: dict[str, list[tuple[Claim, str]]] = {
-        chapter: [] for chapter in sorted(chapters, key=lambda one: places.get(one, len(places)))
-    }
-    for claim in ledger:
-        found[claim.chapter].append((claim, counted_as(judged, claim)))
-    return found
+    found: dict[str, list[tuple[Claim, str]]] = {name: [] for name in parameters.chapters()}
+    for claim in claims.ledger().values():
+        found.setdefault(claim.chapter, []).append((claim, counted_as(judged, claim)))
+    return {chapter: ours for chapter, ours in found.items() if ours}
 
 
 def _by_name(ours: Sequence[tuple[Claim, str]]) -> list[tuple[Claim, str]]:
@@ -298,16 +293,9 @@ def _told_change(one: history.Change) -> str:
 def _found(j: Judgement, quantity: str) -> str:
     """What was found, and why it decides nothing where it doesn't; without a find, the reason."""
     if j.evidence is None and j.remarks:
-        return _HTML.with_aside(untold(j), narrate.found(j))
+        return _HTML.with_aside(shown.untold(j), narrate.found(j))
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.evidence is not None
     return _HTML.with_aside(narrate.evidence(j), quantity, j.reason if open_ else "")
-
-
-def untold(j: Judgement) -> str:
-    """Why there is nothing to tell: it wasn't tested, or several runs found different things."""
-    why = narrate.untold(j)
-    said = why if j.verdict is Verdict.INCONCLUSIVE else f"Not tested: {why}"
-    return _HTML.untold(said)
 
 
 def more_than_printed(claim: Claim) -> str:
@@ -353,8 +341,7 @@ def _squares(j: Judgement, facts: Mapping[str, Part]) -> str:
         for n, part in enumerate(facts.values())
         for tall in (10.0 if part.essential else 6.0,)
     ]
-    colour = charts.MARKS["measured"].colour
-    return _HTML.fact_squares(narrate.evidence(j), WIDTH, colour, squares)
+    return _HTML.fact_squares(narrate.evidence(j), WIDTH, charts.MARKS["measured"].colour, squares)
 
 
 def _intervals(j: Judgement, several: list[Interval]) -> str:
@@ -552,8 +539,8 @@ def _alike(
         for claim in same
     ]
     heads = ["claim", "verdict of both", "printed", "found here", "published"]
-    shown = table("Verdicts that are the same", heads, lines)
-    return _folded(len(same), "verdict", "the same in both", shown, opened)
+    alike = table("Verdicts that are the same", heads, lines)
+    return _folded(len(same), "verdict", "the same in both", alike, opened)
 
 
 def published_records() -> dict[str, runs.Record]:

@@ -50,8 +50,6 @@ class Missing(Exception):
 def setup(app):
     app.add_directive("laboratory", Laboratory)
     app.connect("builder-inited", vendor)
-    app.connect("html-page-context", link_script)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def vendor(app) -> None:
@@ -67,9 +65,9 @@ def vendor(app) -> None:
     ).hexdigest()[:16]
     kept = cache / digest
     try:
-        if not (kept / "recorded.json").exists() and app.builder.name == "print":
-            raise Missing("its site, where PostgreSQL runs in the page, wasn't built before.")
         if not (kept / "recorded.json").exists():
+            if app.builder.name == "print":
+                raise Missing("its site, where PostgreSQL runs in the page, wasn't built before.")
             fetch(cache, kept)
         size = sum(path.stat().st_size for path in (kept / "static").rglob("*") if path.is_file())
         app.laboratories = json.loads((kept / "recorded.json").read_text("utf-8")) | {
@@ -182,8 +180,3 @@ class Laboratory(Directive):
                 format="html",
             )
         ]
-
-
-def link_script(app, pagename, templatename, context, doctree) -> None:
-    if 'class="laboratory"' in (context.get("body") or ""):
-        app.add_js_file("laboratory.js", loading_method="defer")

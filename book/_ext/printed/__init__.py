@@ -86,7 +86,6 @@ def setup(app):
     # after everything that changes pages or adds scripts
     app.connect("html-page-context", clean, priority=950)
     app.connect("build-finished", finish)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def describe(app, config) -> None:

@@ -23,17 +23,14 @@ colour, so that it survives grey print and colour-blind eyes:
 
 from pgrerun.page.charts.comparisons import compare, observations, stacked
 from pgrerun.page.charts.figure import (
-    CATEGORIES,
     MARKS,
     VEGALITE_MIME,
     VEGALITE_VERSION,
     VERDICTS,
     Axis,
     Figure,
-    Mark,
     Reference,
     Words,
-    slug,
     svg,
 )
 from pgrerun.page.charts.flame_graph import flame
@@ -44,10 +41,8 @@ from pgrerun.page.charts.sweeps import lines, scatter
 
 __all__ = [
     "Axis",
-    "CATEGORIES",
     "Figure",
     "MARKS",
-    "Mark",
     "Reference",
     "VEGALITE_MIME",
     "VEGALITE_VERSION",
@@ -61,7 +56,6 @@ __all__ = [
     "observations",
     "plan_diagram",
     "scatter",
-    "slug",
     "stacked",
     "svg",
 ]

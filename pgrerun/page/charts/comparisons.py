@@ -43,32 +43,27 @@ def compare(
     ValueError if a column is missing or a kind unknown.
     """
     frame = encodings.closed(frame)
-    facet = encodings.panel_of(frame)
-    rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
+    rows = encodings.tidy(frame, ["label", "kind", "value"])
     if own_scales:
-        rows = encodings.with_extents(rows, facet)
-    panels = rows[facet].nunique() if facet else 1
-    things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
+        rows = encodings.with_extents(rows)
+    things, lines = rows["lines"].nunique(), int(rows["lines"].str.count("\n").max()) + 1
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
     wished = lanes * things
     more = encodings.X_TITLE if own_scales and axis.quantity else 0
-    if encodings.fitting(wished, panels, 0, words.caption, more) < wished:
+    if encodings.fitting(rows, wished, 0, words.caption, more) < wished:
         joined = True
     each = max(24, 17 * lines) if joined else lanes
-    height = encodings.fitting(each * things, panels, 14 * things, words.caption, more)
+    height = encodings.fitting(rows, each * things, 14 * things, words.caption, more)
     if height < encodings.NAME_LINE * lines * things:  # names in lines would cover each other
         rows["lines"] = rows["label"]
-    layers = _joined(rows, facet, axis) if joined else _points_and_intervals(rows, axis)
+    layers = _joined(rows, axis) if joined else _points_and_intervals(rows, axis)
     if reference is not None:
         layers = encodings.rule(reference) + layers
-    chart = encodings.panels(alt.layer(*layers), rows, facet, height)
+    chart = encodings.panels(alt.layer(*layers), rows, height)
     if own_scales:
         chart = chart.resolve_scale(x="independent")
-    columns = encodings.columns(
-        rows,
-        {facet or "": facet or "", "label": "case", "series": "which", "provenance": "provenance"},
-        axis,
-    )
+    headings = {"label": "case", "series": "which", "provenance": "provenance"}
+    columns = encodings.columns(rows, headings, axis)
     return figure_of(chart, words, columns, narrate.described(frame))
 
 
@@ -92,21 +87,22 @@ def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
     base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
     value, low = (encodings.x_axis(field, axis) for field in ("value", "low"))
     points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
-    layers = [points.encode(x=value, **encodings.provenance(kinds))]
+    marks = encodings.provenance(kinds)
+    layers = [points.encode(x=value, **marks)]
     if {"low", "high"} <= set(rows.columns):
         known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         interval = known.mark_rule(strokeWidth=2)
-        layers.insert(0, interval.encode(x=low, x2="high:Q", stroke=encodings.stroke(kinds)))
+        layers.insert(0, interval.encode(x=low, x2="high:Q", stroke=marks["stroke"]))
     return layers
 
 
-def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart]:
+def _joined(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
     """All of a thing's numbers on one line, from the least to the greatest."""
     kinds = encodings.present(rows)
     y = encodings.rows_axis(rows)
     x = encodings.x_axis("value", axis)
     ends = alt.Chart().transform_aggregate(
-        least="min(value)", most="max(value)", groupby=["lines", *([facet] if facet else [])]
+        least="min(value)", most="max(value)", groupby=["lines", *encodings.by_panel(rows)]
     )
     least = encodings.x_axis("least", axis)
     span = ends.mark_rule(strokeWidth=2.5, color=GREY, opacity=0.5)
@@ -119,10 +115,9 @@ def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart
         shown = encodings.legend("top", 4)
         if len(kinds) == 1:  # its marks are those of the chart
             shown["symbolType"] = encodings.shape_of(kinds[0])
+            marks["shape"].legend = None
         named = alt.Color("series:N", title=None, scale=hues, legend=shown)
         marks = {"color": named, "shape": marks["shape"]}
-        if len(kinds) == 1:
-            marks["shape"].legend = None
     layers = [span.encode(y=y, x=least, x2="most:Q"), points.encode(x=x, **marks)]
     if {"low", "high"} <= set(rows.columns):
         low = encodings.x_axis("low", axis)
@@ -146,30 +141,28 @@ def stacked(
     `reference` draws a labelled rule.
     """
     frame = encodings.closed(frame)
-    facet = encodings.panel_of(frame)
-    by = [facet] if facet else []
-    rows = encodings.tidy(frame, ["label", "part", "value", "kind", *by])
+    rows = encodings.tidy(frame, ["label", "part", "value", "kind"])
     segments = list(dict.fromkeys(rows["part"]))
     rows["order"] = rows["part"].map(segments.index)
-    longest = rows.groupby([*by, "label"])["value"].sum().max()
-    shares = _shares(rows, by)
+    longest = rows.groupby([*encodings.by_panel(rows), "label"])["value"].sum().max()
+    shares = _shares(rows)
     room = 0 if shares else _TOTAL * len(f"{longest:.4g} ") / _NARROWEST
     top = max(longest / (1 - room), 1.12 * reference.value if reference else 0)
     *bars, halos, totals = _bars(rows, segments, axis, top)
     rule = encodings.rule(reference) if reference else []
     layers = [*bars, *rule, *([] if shares else [halos, totals])]  # the rule runs behind the totals
-    cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
-    height = encodings.fitting(34 * cases, panels, 16 * cases, words.caption)
-    chart = encodings.panels(alt.layer(*layers), rows, facet, height)
-    headings = {facet or "": facet or "", "label": "case", "part": "part"}
-    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, axis)
+    cases = rows["lines"].nunique()
+    height = encodings.fitting(rows, 34 * cases, 16 * cases, words.caption)
+    chart = encodings.panels(alt.layer(*layers), rows, height)
+    headings = {"label": "case", "part": "part", "provenance": "provenance"}
+    columns = encodings.columns(rows, headings, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
     return figure_of(chart, words, columns, narrate.described(spoken))
 
 
-def _shares(rows: pd.DataFrame, by: list[str]) -> bool:
+def _shares(rows: pd.DataFrame) -> bool:
     """Whether the parts of each bar are shares, which add up to 1."""
-    totals = rows.groupby([*by, "label", "kind"])["value"].sum()
+    totals = rows.groupby([*encodings.by_panel(rows), "label", "kind"])["value"].sum()
     return bool((totals.sub(1).abs() < 1e-6).all())
 
 
@@ -217,8 +210,7 @@ def observations(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
     nothing is left out of the picture.
     """
     frame = encodings.closed(frame)
-    facet = encodings.panel_of(frame)
-    by = [*([facet] if facet else []), "label", "kind"]
+    by = [*encodings.by_panel(frame), "label", "kind"]
     repetitions = encodings.tidy(frame, [*by, "value"])
     medians = encodings.tidy(_medians(repetitions, by), [*by, "value", "low", "high"])
     parts = [repetitions.assign(row="repetition"), medians.assign(row="median")]
@@ -228,11 +220,10 @@ def observations(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
     lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
     chart = _ticks_and_medians(rows, lanes, kinds, axis)
     ticks = len(lanes) * rows["lines"].nunique()
-    panels = rows[facet].nunique() if facet else 1
-    height = encodings.fitting(20 * ticks, panels, 10 * ticks, words.caption)
-    headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
-    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, axis)
-    drawn = encodings.panels(chart, rows, facet, height)
+    height = encodings.fitting(rows, 20 * ticks, 10 * ticks, words.caption)
+    headings = {"label": "case", "provenance": "provenance", "row": "what", "block": "block"}
+    columns = encodings.columns(rows, headings, axis)
+    drawn = encodings.panels(chart, rows, height)
     return figure_of(drawn, words, columns, narrate.described(medians))
 
 

@@ -27,8 +27,13 @@ SIDE_BY_SIDE = 4  # panels from which on two stand beside each other
 _SPOKEN = {"label": "case", "series": "case", "provenance": "origin"}
 
 
-def panel_of(frame: pd.DataFrame) -> str | None:
-    return "panel" if "panel" in frame else None
+def by_panel(rows: pd.DataFrame) -> list[str]:
+    """The column that tells panels apart, if a chart has panels."""
+    return ["panel"] if "panel" in rows else []
+
+
+def each_panel(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    return [panel for _, panel in rows.groupby("panel")] if "panel" in rows else [rows]
 
 
 def closed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -71,14 +76,14 @@ def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     return rows
 
 
-def with_extents(rows: pd.DataFrame, facet: str | None) -> pd.DataFrame:
+def with_extents(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows for panels with scales of their own: what has no interval in a panel ends in its value.
 
     Marks without a point in a panel would leave that panel's scale without an extent.
     """
-    if not facet or not {"low", "high"} <= set(rows.columns):
+    if not {"panel", "low", "high"} <= set(rows.columns):
         return rows
-    bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
+    bare = ~rows["low"].notna().groupby(rows["panel"]).transform("any")
     return rows.assign(**rows[["low", "high"]].mask(bare, rows["value"], axis=0))
 
 
@@ -108,11 +113,6 @@ def legend(orient: str, columns: int) -> alt.Legend:
         columnPadding=14,
         offset=24 if orient == "top" else 18,  # the page's script fits the columns to its width
     )
-
-
-def stroke(kinds: list[str]) -> alt.Stroke:
-    scale = alt.Scale(domain=kinds, range=[mark.colour for mark in _by_title(kinds)])
-    return alt.Stroke("provenance:N", title=None, scale=scale, legend=legend("top", 4))
 
 
 def dash(kinds: list[str], named: bool = True) -> alt.StrokeDash:
@@ -194,19 +194,14 @@ def series_key(rows: pd.DataFrame) -> alt.Chart:
     return alt.Chart().mark_point(opacity=0).encode(color=colour)
 
 
-def lines_of(rows: pd.DataFrame) -> int:
-    """The lines of the longest label."""
-    return int(rows["lines"].str.count("\n").max()) + 1
-
-
 def across(panels: int, beside: int) -> int:
     """How many panels stand next to each other; on a phone the page's script makes it one."""
     return 2 if panels >= beside else 1
 
 
 def fitting(
+    rows: pd.DataFrame,
     wished: float,
-    panels: int,
     least: float,
     caption: str,
     more: float = 0,
@@ -217,19 +212,19 @@ def fitting(
     In pixels; `more` is what a panel takes beside its heading, `beside` as `panels` takes it.
     """
     words = _LINE * math.ceil(len(caption) / _LINE_LENGTH)
-    columns = across(panels, beside)
-    rows = math.ceil(panels / columns)
-    axes = _AXIS * (rows - 1) if panels % columns else 0
-    each = (TALLEST - _AROUND - words - axes) / rows
-    room = each - (_HEADING if panels > 1 else 0) - more
+    many = len(each_panel(rows))
+    columns = across(many, beside)
+    lines = math.ceil(many / columns)
+    axes = _AXIS * (lines - 1) if many % columns else 0
+    each = (TALLEST - _AROUND - words - axes) / lines
+    room = each - (_HEADING if many > 1 else 0) - more
     return max(min(wished, room), least)
 
 
 def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
-    words = "split(datum.label, '\\n')"
     small = {"labelFontSize": 11} if rows["lines"].nunique() > _MANY else {}
     axis = alt.Axis(
-        labelExpr=words,
+        labelExpr="split(datum.label, '\\n')",
         labelLimit=240,
         ticks=False,
         domain=False,
@@ -259,10 +254,9 @@ def x_axis(field: str, axis: Axis, **extent: Any) -> alt.X:
 def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
     def one(field: str, title: str) -> alt.Tooltip:
         numeric = pd.api.types.is_numeric_dtype(rows[field])
-        name = title or _SPOKEN.get(field, field)
         return alt.Tooltip(
             f"{field}:{'Q' if numeric else 'N'}",
-            title=name,
+            title=title or _SPOKEN.get(field, field),
             **({"format": ".4~g"} if numeric else {}),
         )
 
@@ -283,28 +277,22 @@ def level(reference: Reference | None, y: alt.Y) -> list[alt.Chart]:
 
 
 def rule(reference: Reference) -> list[alt.Chart]:
-    value, label = reference.value, reference.label
     one = alt.Data(values=[{}])  # one rule, not one per row of the chart's data
-    rule = (
-        alt.Chart(one)
-        .mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
-        .encode(x=alt.datum(value))
-    )
-    if not label:
-        return [rule]
-    words = alt.Chart(one).mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
-    return [rule, words.encode(x=alt.datum(value), y=alt.value(0), text=alt.value(label))]
+    base = alt.Chart(one).encode(x=alt.datum(reference.value))
+    rule = base.mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
+    words = base.encode(y=alt.value(0), text=alt.value(reference.label))
+    text = words.mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
+    return [rule, text] if reference.label else [rule]
 
 
 def panels(
     layers: alt.LayerChart,
     rows: pd.DataFrame,
-    facet: str | None,
     height: float,
     beside: int = SIDE_BY_SIDE,
 ) -> alt.TopLevelMixin:
-    """A panel of `height` pixels for each value of `facet`, from `beside` panels on in pairs."""
-    if facet is None:
+    """The chart, or a panel of `height` pixels for each `panel`, from `beside` on in pairs."""
+    if "panel" not in rows:
         fit = alt.AutoSizeParams(
             type="fit-x", contains="padding"
         )  # the legend takes no height from the plot
@@ -313,20 +301,17 @@ def panels(
     header = alt.Header(
         title=None, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
     )
-    names = list(dict.fromkeys(rows[facet]))
+    names = list(dict.fromkeys(rows["panel"]))
     if (columns := across(len(names), beside)) > 1:
-        panel = alt.Facet(f"{facet}:N", sort=names, header=header)
+        panel = alt.Facet("panel:N", sort=names, header=header)
         sized = layers.properties(width=300, height=height)
         chart = sized.facet(facet=panel, columns=columns, data=rows)
         # Shared axes stand below the last row, one of them below a place that no panel takes.
         return chart.resolve_axis(x="independent") if len(names) % columns else chart
-    row = alt.Row(f"{facet}:N", sort=names, header=header)
+    row = alt.Row("panel:N", sort=names, header=header)
     return layers.properties(width=480, height=height).facet(row=row, data=rows)
 
 
 def columns(rows: pd.DataFrame, words: Mapping[str, str], axis: Axis) -> dict[str, str]:
-    known = {field: title for field, title in words.items() if field in rows}
-    known["value"] = axis.title or "amount"
-    return known | {
-        field: title for field, title in {"low": "from", "high": "to"}.items() if field in rows
-    }
+    known = {"panel": "panel", **words, "value": axis.title or "amount", "low": "from"}
+    return {field: title for field, title in (known | {"high": "to"}).items() if field in rows}

@@ -283,7 +283,9 @@ def _html(spec: dict[str, Any]) -> str:
     fixed = {"background": "white", "config": LIGHT} | spec
     if spec.get("width") == "container":
         fixed["width"] = _PICTURE_WIDTH
-    svg = vl_convert.vegalite_to_svg(fixed, vl_version=VEGALITE_VERSION)
+    svg = lean(vl_convert.vegalite_to_svg(fixed, vl_version=VEGALITE_VERSION))
+    # for an attribute in single quotes; shorter than in base64
+    picture = SVG_DATA + urllib.parse.quote(svg, safe=' ="/:;,.()+~!*>')
     # "</script>" or "<!--" in a label must not end the element
     data = json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     said = spec["usermeta"] | {"description": spec["description"]}
@@ -294,7 +296,7 @@ def _html(spec: dict[str, Any]) -> str:
         f'<figure class="vl-figure" id="chart-{name}">\n'
         f'<p class="vl-question">{question}</p>\n'
         f'<div class="vl-chart"><img alt="{description}"'
-        f" src='{data_address(lean(svg))}'></div>\n"
+        f" src='{picture}'></div>\n"
         f'<script type="application/json" class="vl-spec">{data}</script>\n'
         f"<figcaption>{caption}</figcaption>\n"
         "</figure>"
@@ -320,18 +322,13 @@ def lean(svg: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def data_address(svg: str) -> str:
-    """The picture as an address, for an attribute in single quotes; shorter than in base64."""
-    return SVG_DATA + urllib.parse.quote(svg, safe=' ="/:;,.()+~!*>')
-
-
 def _thin(node: ElementTree.Element, painted: bool) -> None:
     """Take out of a node what isn't seen; `painted` is whether it inherits a colour."""
     for name, value in list(node.attrib.items()):
         if _LEFT_OUT.fullmatch(name) or _DEFAULTS.get(name) == value:
             del node.attrib[name]
         elif name in _PLACES:
-            node.set(name, _LONG.sub(_rounded, value))
+            node.set(name, _LONG.sub(lambda x: f"{float(x[0]):.1f}".removesuffix(".0"), value))
     if node.tag == f"{{{_SVG}}}defs":
         return
     kept = []
@@ -359,10 +356,6 @@ def _shown(child: ElementTree.Element, seen: bool) -> list[ElementTree.Element]:
     clear = child.get("opacity") == "0" or child.get("display") == "none"
     bare = child.tag == f"{{{_SVG}}}path" and not seen
     return [] if clear or bare else [child]
-
-
-def _rounded(number: re.Match) -> str:
-    return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
 # The page's script sets the same options from the theme's colours.

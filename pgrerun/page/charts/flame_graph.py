@@ -34,8 +34,8 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] =
     colour = alt.Color("group:N", title=None, scale=shares, legend=legend)
     layers = _frames(colour, f"% {quantity}")
     deep = int(rows["depth"].max() + 1)
-    height = encodings.fitting(18 * deep, 1, 16 * deep, words.caption)
-    chart = encodings.panels(alt.layer(*layers), rows, None, height)
+    height = encodings.fitting(rows, 18 * deep, 16 * deep, words.caption)
+    chart = encodings.panels(alt.layer(*layers), rows, height)
     columns = {"depth": "depth", "function": "function", "group": "part"}
     columns |= {"share": f"% {quantity}", "own": "% its own"}
     return figure_of(chart, words, columns, _flame_shares(rows))

@@ -54,7 +54,7 @@ def heap_pages(frame: pd.DataFrame, words: Words) -> Figure:
     x = alt.Scale(domain=[-0.08, min(_PER_ROW, rows["page"].nunique())], nice=False)
     y = alt.Scale(domain=[0, height], reverse=True, nice=False)
     layers = [*_cells(rows, x, y), *_texts(x, y), *_arrows(x, y), _entries(x, y)]
-    chart = encodings.panels(alt.layer(*layers), rows, None, 17 * height)
+    chart = encodings.panels(alt.layer(*layers), rows, 17 * height)
     return figure_of(chart, words, _PAGE_COLUMNS, _pages_in_words(frame))
 
 

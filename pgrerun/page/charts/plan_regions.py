@@ -29,7 +29,7 @@ def plan_diagram(frame: pd.DataFrame, words: Words, x_axis: Axis, y_axis: Axis) 
     )
     cells = _regions(names, list(dict.fromkeys(plans["legend"])), spelt)
     layers = alt.layer(cells.add_params(clicked), *_written(clicked))
-    chart = encodings.panels(layers, rows, None, spelt + _EDGE)
+    chart = encodings.panels(layers, rows, spelt + _EDGE)
     return figure_of(chart, words, _columns(names), _plans_in_words(plans))
 
 

@@ -44,28 +44,29 @@ def lines(
     kind; of one colour tells the kind, as everywhere.
     """
     frame = encodings.closed(frame)
-    facet = encodings.panel_of(frame)
-    rows = encodings.tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
+    rows = encodings.tidy(frame, ["x", "value", "kind"])
     rows["series"] = rows.get("series", "")
     if own_scales:
-        rows = encodings.with_extents(rows, facet)
+        rows = encodings.with_extents(rows)
     kinds = encodings.present(rows)
     several = rows["series"].nunique() > 1
     keyed = keyed and several
-    rows = _with_names(rows, facet, axis, x_axis, none=keyed)
+    rows = _with_names(rows, axis, x_axis, none=keyed)
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
-    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, words.caption)
+    height, rows["lift"] = _heights(rows, own_scales, axis, x_axis, words.caption)
     x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
-    title = _upright(axis.title, height) if facet else axis.title
+    title = _upright(axis.title, height) if "panel" in rows else axis.title
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     paths = base.mark_line(strokeWidth=1.6).encode(
         y=y, stroke=marks["stroke"], strokeDash=marks["strokeDash"]
     )
+    fields = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.heading}
+    tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
     points = base.mark_point(size=alt.ExprRef(_SIZE), strokeWidth=1.8, opacity=1).encode(
-        y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
+        y=y, tooltip=tooltip, **marks
     )
     behind, names = _names(base, y) if (named := rows["named"].any()) else ([], [])
     below = [*_bands(base, rows, title, scale), *encodings.level(reference, y)]
@@ -73,22 +74,23 @@ def lines(
     keys += [encodings.series_key(rows)] if keyed else []
     layers = [*below, paths, *behind, points, *keys, *names]
     series = {"series": "series"} if named or keyed else {}
-    headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_axis.title}
-    panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
+    headings = series | {"provenance": "provenance", "x": x_axis.title}
+    panels = encodings.panels(alt.layer(*layers), rows, height, _SIDE_BY_SIDE)
     if own_scales:
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, axis)
     return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
 
 
-def _with_names(
-    rows: pd.DataFrame, facet: str | None, axis: Axis, x_axis: Axis, none: bool
-) -> pd.DataFrame:
+def _with_names(rows: pd.DataFrame, axis: Axis, x_axis: Axis, none: bool) -> pd.DataFrame:
     """The rows with what name stands beside which, and whether it goes on from there."""
-    rows["named"] = _line_ends(rows, [facet] if facet else []) & (not none)
-    rows["ending"] = _endings(rows, facet, axis)
+    rows["named"] = rows.index.isin([] if none else _line_ends(rows))
+    rows["ending"] = _endings(rows, axis)
     rows["named"] &= rows["ending"] != ""
-    rows["onward"] = rows["named"] & _onward(rows, x_axis)
+    across = _places(rows["x"], x_axis) * _NARROW
+    wide = _LETTER * rows["ending"].str.len()
+    # else it would begin left of the panel
+    rows["onward"] = rows["named"] & (across < wide) & (across + wide <= _NARROW)
     return rows
 
 
@@ -166,7 +168,7 @@ def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: i
     rows["onward"] = _places(rows["x"], both) <= 0.4  # where there is room
     # each point by itself is something that a name must not cover
     alone = rows.assign(series=rows["label"])
-    rows["lift"] = _lifts(alone, None, False, both, both, _SQUARE)
+    rows["lift"] = _lifts(alone, _ups(alone, False, both, _SQUARE), both)
     scale = encodings.scale(log=True)
     x = alt.X("x:Q", title=x_axis.title, scale=scale, axis=alt.Axis(tickCount=6))
     y = alt.Y("value:Q", title=axis.title, scale=scale, axis=alt.Axis(tickCount=6))
@@ -182,16 +184,10 @@ def scatter(frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, most: i
     named = base.transform_filter("datum.named").encode(text="ending:N")
     halos, names = (named.mark_text(fontSize=11, **look, **_beside()) for look in (_HALO, {}))
     layers = alt.layer(line.encode(x=x, y=y), halos, points, names)
-    chart = encodings.panels(layers, rows, None, _SQUARE)
+    chart = encodings.panels(layers, rows, _SQUARE)
     columns = encodings.columns(rows, {"label": "case", "x": x_axis.title}, axis)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
     return figure_of(chart, words, columns, narrate.described(spoken))
-
-
-def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
-    """What a point's tooltip says, and how it is called there."""
-    first = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.heading}
-    return first | {"low": "from", "high": "to"}
 
 
 def _line_points(frame: pd.DataFrame, unit: str) -> str:
@@ -212,9 +208,8 @@ def _some(line: pd.DataFrame) -> pd.DataFrame:
     return line.iloc[np.linspace(0, len(line) - 1, min(len(line), _SPOKEN)).round().astype(int)]
 
 
-def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
-    """True on the row beside which the name of its series is written, if it has one."""
-    named = pd.Series(False, index=rows.index)
+def _line_ends(rows: pd.DataFrame) -> pd.Index:
+    """The rows beside which the names of series are written, where they have one."""
     # beside the reader's own line rather than the print's
     later = [
         "gathered",
@@ -227,17 +222,16 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
     ]
     rank = rows["kind"].map(later.index)
     order = rows.assign(rank=rank).sort_values(["rank", "x"])
-    ends = order[order["series"].astype(str) != ""].groupby([*by, "series"]).tail(1).index
-    named.loc[ends] = True
-    return named
+    named = order[order["series"].astype(str) != ""]
+    return named.groupby([*encodings.by_panel(rows), "series"]).tail(1).index
 
 
-def _endings(rows: pd.DataFrame, facet: str | None, axis: Axis) -> pd.Series:
+def _endings(rows: pd.DataFrame, axis: Axis) -> pd.Series:
     """What stands at a line's end: its name, or of lines that end in one point all their names."""
     endings = rows["series"].astype(str).where(rows["named"], "")
     places, near = _places(rows["value"], axis), 0.002
     ends = rows[rows["named"]]
-    for _, group in ends.groupby(["x", *([facet] if facet else [])], sort=False):
+    for _, group in ends.groupby(["x", *encodings.by_panel(rows)], sort=False):
         left = list(group.index)
         while left:
             first, *others = left
@@ -249,62 +243,48 @@ def _endings(rows: pd.DataFrame, facet: str | None, axis: Axis) -> pd.Series:
     return endings
 
 
-def _onward(rows: pd.DataFrame, x_axis: Axis) -> pd.Series:
-    """Whether a name goes on from its line's end, for it would begin left of the panel."""
-    across = _places(rows["x"], x_axis) * _NARROW
-    wide = _LETTER * rows["ending"].str.len()
-    return (across < wide) & (across + wide <= _NARROW)
-
-
 def _heights(
-    rows: pd.DataFrame,
-    facet: str | None,
-    own_scales: bool,
-    axis: Axis,
-    x_axis: Axis,
-    caption: str,
+    rows: pd.DataFrame, own_scales: bool, axis: Axis, x_axis: Axis, caption: str
 ) -> tuple[float, pd.Series]:
     """A panel's height in pixels, and the lifts of the names, which may stand out above it."""
-    panels = rows[facet].nunique() if facet else 1
     room = partial(
-        encodings.fitting, _LINES_HEIGHT, panels, _LEAST_HEIGHT, caption, beside=_SIDE_BY_SIDE
+        encodings.fitting, rows, _LINES_HEIGHT, _LEAST_HEIGHT, caption, beside=_SIDE_BY_SIDE
     )
     height = room()
-    lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
-    tops = _ups(rows, facet, own_scales, axis, height) + lifts + _NAME_HEIGHT
+    ups = _ups(rows, own_scales, axis, height)
+    lifts = _lifts(rows, ups, x_axis)
+    tops = ups + lifts + _NAME_HEIGHT
     out = tops[rows["named"]].max() - height  # missing where nothing is named
     if out > 0:
         height = room(out)
-        lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
+        lifts = _lifts(rows, _ups(rows, own_scales, axis, height), x_axis)
     return height, lifts
 
 
-def _ups(
-    rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, high: float
-) -> pd.Series:
-    """Pixels by which each point lies above the lowest one that shares its scale."""
+def _ups(rows: pd.DataFrame, own_scales: bool, axis: Axis, high: float) -> pd.Series:
+    """Pixels by which each point lies above the lowest one that shares its scale.
+
+    `high` is a panel's height in pixels.
+    """
     ends = [end for end in ("value", "low", "high") if end in rows]  # bands are drawn as well
     drawn = pd.DataFrame({end: _linear(rows[end], axis) for end in ends})
     ups = pd.Series(0.0, index=rows.index)
     high -= 2 * encodings.LOG_PADDING if axis.log else 0
-    for _, panel in rows.groupby(facet) if facet else [("", rows)]:
+    for panel in encodings.each_panel(rows):
         seen = drawn.loc[panel.index] if own_scales else drawn
         least, most = _extent(seen.stack(), axis)
         ups[panel.index] = (drawn.loc[panel.index, "value"] - least) * high / ((most - least) or 1)
     return ups
 
 
-def _lifts(
-    rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, x_axis: Axis, high: float
-) -> pd.Series:
+def _lifts(rows: pd.DataFrame, ups: pd.Series, x_axis: Axis) -> pd.Series:
     """Pixels by which each line's name moves up, so that it covers no other's and no line.
 
-    `high` is a panel's height in pixels; how wide it will be is taken for the narrowest.
+    `ups` are the places of the points; how wide a panel will be is taken for the narrowest.
     """
     lifts = pd.Series(0.0, index=rows.index)
-    ups = _ups(rows, facet, own_scales, axis, high)
     across = _places(rows["x"], x_axis) * _NARROW
-    for _, panel in rows.groupby(facet) if facet else [("", rows)]:
+    for panel in encodings.each_panel(rows):
         up = ups[panel.index]
         drawn = pd.DataFrame({"across": across[panel.index], "up": up}).sort_values("across")
         lines = list(drawn.groupby([panel["series"], panel["kind"]]))
