@@ -25,7 +25,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import RerunError, ServerError
-from pgrerun.lab.instruments import PAGE, wal
+from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.private import Closing
 from pgrerun.lab.server.queries import Parameters
@@ -508,7 +508,7 @@ class Counters(Closing):
     # -- subtraction -----------------------------------------------------------
 
     def _fill(self, delta: Delta, before: _Reading, after: _Reading) -> None:
-        start, end = (wal.Position.parse(one.lsn, self._version) for one in (before, after))
+        start, end = (releases.wal_bytes(self._version, one.lsn) for one in (before, after))
         delta.wal_bytes = end - start
         changes = {
             name: _subtract(frame, before.frames[name]) for name, frame in after.frames.items()
