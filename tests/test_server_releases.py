@@ -409,14 +409,14 @@ def test_sessions_that_wait(server, connection):
 
 def test_relations_are_loaded_and_answer_alike(server, connection):
     relation = Wisconsin("tuples", 1000)
-    relation.load(connection, indexes=True)
+    relation.load(connection, indexes=["unique1"])
     query = "SELECT * FROM tuples WHERE unique1 = 7"
     plan = plans.explain(connection, query, execute=True)
     assert plan.scan_of("tuples").rows_actual == 1 and plan.execution_ms is not None
     assert connection.execute(relation.checksum_sql).fetchone()[0] == 1000
     bank = DebitCredit(1, 10, 100_000)
     bank.load(server)
-    assert bank.facts(server)["levels"].dropna().tolist() and bank.check(server).consistent
+    assert bank.facts(server)["levels"].dropna().tolist() and bank.is_consistent(connection)
     Parts(100).load(connection, "parts")
     [plan] = plans.explain_many(connection, ["SELECT 1"])
     assert plan.shape() == plans.explain(connection, "SELECT 1").shape()
