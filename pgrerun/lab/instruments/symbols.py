@@ -16,7 +16,6 @@ Nothing is guessed.
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -50,11 +49,6 @@ def routines(program: Path) -> pd.DataFrame:
     known file that file. A routine's name may occur several times with different files.
     CannotMeasure for a stripped program or one that isn't 64-bit little-endian ELF.
     """
-    return _routines(program, program.stat().st_mtime_ns).copy()
-
-
-@lru_cache(maxsize=4)
-def _routines(program: Path, changed: int) -> pd.DataFrame:
     image = program.read_bytes()
     sections, symbols = _symbols(image, program)
     functions = sorted(
