@@ -56,12 +56,10 @@ def test_builtins_and_script_files(server, tmp_path):
     [
         ({}, "script or the name"),
         ({"script": "SELECT 1;", "builtin": "select-only"}, "script or the name"),
-        ({"builtin": "select"}, "tpcb-like"),
         ({"script": "SELECT 1;", "transactions": None}, "seconds or transactions"),
         ({"script": "SELECT 1;", "transactions": 0}, "at least 1"),
         ({"script": "SELECT 1;", "transactions": 1.5}, "whole"),
         ({"script": "SELECT 1;", "clients": 0}, "at least one client"),
-        ({"script": "SELECT 1;", "protocol": "fast"}, "prepared"),
     ],
 )
 def test_arguments_that_make_no_sense(server, arguments, complaint):

@@ -6,7 +6,6 @@ caches and waiting: that is what `perf.py` and the plain timings are for.
 """
 
 import shutil
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -282,12 +281,7 @@ def _run(
         if not statement.startswith(_SWITCH.partition("{")[0]):  # it names where a program is
             statement_log.log_statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
-    _raise_if_failed(
-        cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
-    )
-
-
-def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
+    done = cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
     errors = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
     if errors and "instrumentation on" in errors[0]:
         raise NotSwitchedOn(

@@ -49,7 +49,6 @@ def kinds(
     cluster: Cluster,
     groups: Mapping[str, Sequence[str]],
     *,
-    settings: Mapping[str, str | int] | None = None,
     unreported: Collection[str] = (),
 ) -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
@@ -62,7 +61,7 @@ def kinds(
     a stripped program, for other processors than x86-64, and for a program that is loaded at
     changing addresses.
     """
-    counted = _counted(cluster, groups, settings, unreported)
+    counted = _counted(cluster, groups, None, unreported)
     frames = [code.told_apart(executed).assign(group=group) for group, code, executed in counted]
     return pd.concat(frames, ignore_index=True)[COLUMNS]
 
@@ -109,7 +108,7 @@ def _counted(
     names = callgrind.Names(dict)
     with callgrind.counting(cluster) as stem:
         with ThreadPoolExecutor(1) as beside:
-            reading = beside.submit(_Code.read, program)
+            reading = beside.submit(_code_of, program)
             options += ["--dump-instr=yes", "--dump-line=no"]
             callgrind._run(cluster, statements, settings, stem, options)
             code = reading.result()
@@ -153,12 +152,6 @@ def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tupl
 
 class _Code:
     """A program's instructions by address."""
-
-    @classmethod
-    @cache
-    def read(cls, program: Path) -> "_Code":
-        """The code of a program; objdump takes some seconds, so once is enough."""
-        return cls(program)
 
     def __init__(self, program: Path):
         done = subprocess.run(
@@ -268,3 +261,6 @@ class _Code:
                 return False
             number += 1
         return False
+
+
+_code_of = cache(_Code)  # objdump takes some seconds, so once is enough
