@@ -300,11 +300,10 @@ LANGUAGE sql AS 'INSERT INTO spread.asked VALUES ($1::text, $2)'
 
 def test_a_relation_is_spread_where_the_server_can(connection):
     """A stand-in for Citus: what is said to it, not what it does."""
-    assert not citus.spread(connection, "pg_class", "oid")
+    citus.load(connection, "unique2", Wisconsin("spreading", 10))
     connection.execute(STAND_IN)
     connection.execute("SET search_path = wisconsin_test, spread")
-    Wisconsin("spreading", 10).load(connection)
-    assert citus.spread(connection, "spreading", "unique2")
+    citus.load(connection, "unique2", Wisconsin("spreading", 10))
     asked = connection.execute("SELECT * FROM spread.asked").fetchall()
     connection.execute("DROP SCHEMA spread CASCADE")
     assert asked == [("spreading", "unique2")]

@@ -88,10 +88,6 @@ class Experiment:
     def __call__(self, bed: "Testbed", **changed: Any) -> Iterator[Row]:
         return self.function(bed, **changed)
 
-    @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
-        return self.function.__doc__
-
 
 def experiment(
     *, units: Mapping[str, str], needs: Iterable[str] = (), after: Iterable[str] = ()
@@ -427,7 +423,6 @@ class _Comparison:
         return f"others used {100 * used:.0f} % of the machine"
 
     def _spent(self) -> int:
-        """How many measurements were disturbed so far."""
         return sum(bool(row["disturbed"]) for row in self._done())
 
     def _impossible(self, row: Row) -> str:

@@ -24,7 +24,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import RerunError, ServerError
-from pgrerun.lab.instruments import PAGE
+from pgrerun.lab.instruments import PAGE, clock
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.private import Closing
 from pgrerun.lab.server.queries import Parameters
@@ -126,24 +126,24 @@ def _end(connection: psycopg.Connection) -> None:
         connection.rollback()
 
 
-def _await_collector(connection: psycopg.Connection, patience: float = 10.0) -> None:
+def _await_collector(connection: psycopg.Connection) -> None:
     """Wait until the collector has written down all that was sent to it before this call."""
     if not releases.has(connection.info.server_version, "pg_stat_get_snapshot_timestamp"):
         time.sleep(_COLLECTED)
         return
     sent = row(connection, "SELECT clock_timestamp()")
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
+
+    def written() -> bool:
         connection.execute("SELECT pg_stat_clear_snapshot()")
-        written = row(connection, "SELECT pg_stat_get_snapshot_timestamp()")
+        last = row(connection, "SELECT pg_stat_get_snapshot_timestamp()")
         _end(connection)
-        if written > sent:
-            return
-        time.sleep(0.05)
-    raise ServerError(
-        f"The server's statistics collector has written nothing for {patience:g} s, so counts"
-        " can't be read. Its log may say why."
-    )
+        return last > sent
+
+    if not clock.until(written, 10, 0.05):
+        raise ServerError(
+            "The server's statistics collector has written nothing for 10 s, so counts can't be"
+            " read. Its log may say why."
+        )
 
 
 def _offered(connection: psycopg.Connection, functions: Mapping[str, str]) -> dict[str, str]:
@@ -199,7 +199,7 @@ def checkpoints(connection: psycopg.Connection) -> int:
     return value(connection, int, query)
 
 
-def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -> None:
+def _await_checkpointer(connection: psycopg.Connection) -> None:
     """Wait until the checkpointer has nothing to do.
 
     It hands in its counts after it has told whoever asked for the checkpoint that this is done.
@@ -211,9 +211,7 @@ def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -
         "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
         " AND wait_event IS DISTINCT FROM 'CheckpointerMain'"
     )
-    deadline = time.monotonic() + patience
-    while value(connection, int, busy) and time.monotonic() < deadline:
-        time.sleep(0.002)
+    clock.until(lambda: not value(connection, int, busy), 2, 0.002)
 
 
 @dataclass
@@ -297,7 +295,6 @@ def _there(counts: dict[str, float] | None) -> dict[str, float]:
 
 
 def _pages(io: pd.DataFrame, verb: str) -> pd.Series:
-    """Pages read, written or added, by backend type."""
     io = io[io["object"] != "wal"]
     if f"{verb}_bytes" in io:
         pages = io[f"{verb}_bytes"] / PAGE
@@ -465,20 +462,14 @@ class Counters(Closing):
                 " are kept."
             ) from error
 
-    def _wait_for_leavers(
-        self, since: str, connections: Sequence[psycopg.Connection], patience: float = 2.0
-    ) -> None:
+    def _wait_for_leavers(self, since: str, connections: Sequence[psycopg.Connection]) -> None:
         """Wait until other backends that worked since then have left, but not for ever.
 
         A backend leaves this list after it has handed in its counts.
         """
         ours = [self._pid, *(conn.info.backend_pid for conn in connections)]
         working = releases.working_backends(self._conn)
-        deadline = time.monotonic() + patience
-        while self._run(working, [self._database, ours, since]):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.02)
+        clock.until(lambda: not self._run(working, [self._database, ours, since]), 2, 0.02)
 
     # -- subtraction -----------------------------------------------------------
 

@@ -151,8 +151,6 @@ def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tupl
 
 
 class _Code:
-    """A program's instructions by address."""
-
     def __init__(self, program: Path):
         done = subprocess.run(
             ["objdump", "-d", "-w", "--no-show-raw-insn", str(program)],

@@ -251,7 +251,6 @@ def _pool(conn: psycopg.Connection) -> list[DictRow]:
 
 
 def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
-    """Name the relation and the kind of each page."""
     relations = _relations(conn, {_node(page) for page in pages})
     btrees = [
         (relations[_node(page)]["oid"], page["block"])

@@ -185,7 +185,8 @@ def explain(
     if execute:
         untimed = {"timing": False} if releases.has_late(conn, "EXPLAIN (TIMING)") else {}
         options = {"analyze": True, "buffers": True, **untimed, **options}
-    settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
+    words = {True: "ON", False: "OFF"}
+    settings = "".join(f", {name} {words.get(to, to)}" for name, to in options.items())
     statement = f"{_explain(version, settings, execute)} {sql}"
     # by itself it needs no transaction, which takes two round trips
     idle = conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
@@ -208,10 +209,6 @@ def _read(rows: list[Any]) -> Plan:
         return _node(text_plans.document([first, *others]), {})
     [top] = first if not isinstance(first, str) else json.loads(first)
     return _node(top["Plan"], {name: value for name, value in top.items() if name != "Plan"})
-
-
-def _option(value: bool | str) -> str:
-    return value if isinstance(value, str) else "ON" if value else "OFF"
 
 
 def _node(document: dict[str, Any], about: dict[str, Any]) -> Plan:

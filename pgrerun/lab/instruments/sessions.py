@@ -10,6 +10,7 @@ from typing import TypeVar
 import psycopg
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import clock
 from pgrerun.lab.server import Server, releases, set_session, value
 
 T = TypeVar("T")
@@ -98,11 +99,8 @@ def waiting(server: Server, statement: str) -> Iterator[None]:
         waits = releases.waits_for(server.version, "Lock")
         activity = releases.activity(watch)
         asked = f"SELECT EXISTS (SELECT 1 FROM {activity} WHERE {waits} AND pid = %s)"
-        until = time.monotonic() + 30
-        while not sent.done() and time.monotonic() < until:
-            if value(watch, bool, asked, (session.info.backend_pid,)):
-                break
-            time.sleep(0.005)
+        pid = session.info.backend_pid
+        clock.until(lambda: sent.done() or value(watch, bool, asked, (pid,)), 30, 0.005)
         try:
             yield
         finally:

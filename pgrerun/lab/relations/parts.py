@@ -120,6 +120,5 @@ class Parts:
 
 
 def _chosen(words: tuple[str, ...], number: str) -> str:
-    """SQL for the word that a number chooses."""
     cases = " ".join(f"WHEN {place} THEN '{word}'" for place, word in enumerate(words))
     return f"CASE {number} % {len(words)} {cases} END"
