@@ -123,30 +123,14 @@ def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tupl
     --dump-instr).
     """
     found: dict[int, tuple[str, int]] = {}
-    ours, function, address, called = False, "", 0, False
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if key == "ob":
-            ours = Path(callgrind._name(names["ob"], value)).name == program
-        elif key == "cob":
-            callgrind._name(names["ob"], value)
-        elif key in ("fn", "cfn"):
-            name = callgrind._name(names["fn"], value)
-            function = name if key == "fn" else function
-        elif key == "calls":
-            called = True  # the next line is what the call cost
-        elif not equals and line[:1] in set("0123456789+-*"):
-            place, _, cost = line.partition(" ")
-            address = (
-                address
-                if place == "*"
-                else int(place, 0)
-                if place[0] not in "+-"
-                else address + int(place)
-            )
-            if ours and not called:
-                found[address] = (function, found.get(address, ("", 0))[1] + int(cost))
-            called = False
+    address = 0
+    for (where, function), _, position, cost, called in callgrind.costs(text, names):
+        if position[0] in "+-":
+            address += int(position)
+        elif position != "*":
+            address = int(position, 0)
+        if called is None and where.rpartition("/")[2] == program:
+            found[address] = (function, found.get(address, ("", 0))[1] + cost)
     return found
 
 
