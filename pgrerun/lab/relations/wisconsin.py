@@ -36,6 +36,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, repeat
 
 import duckdb
 import numpy as np
@@ -104,13 +105,9 @@ def _generator(n: int, order: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _powers(g: int, p: int) -> np.ndarray:
-    """g^0 .. g^(_BLOCK - 1) mod p, by doubling: int64; products stay below 2^54."""
-    powers = np.ones(_BLOCK, np.int64)
-    done = 1
-    while done < _BLOCK:
-        powers[done : 2 * done] = powers[:done] * pow(g, done, p) % p
-        done *= 2
-    return powers
+    """g^0 .. g^(_BLOCK - 1) mod p: int64; products stay below 2^54."""
+    powers = accumulate(repeat(g, _BLOCK - 1), lambda power, _: power * g % p, initial=1)
+    return np.fromiter(powers, np.int64, _BLOCK)
 
 
 def _steps(block: int, g: int, p: int) -> np.ndarray:
@@ -239,7 +236,7 @@ class Wisconsin:
         """Tuples first .. first + count - 1 as columns: int32 and S52, each of shape (count,).
 
         Any slice is computed by itself and equals that slice of the whole; without count, up
-        to the end. Costs some 150 ns per tuple (see `unique1` for the first call).
+        to the end. See `unique1` for what the first call costs.
         """
         count = self.n - first if count is None else count
         columns = {name: np.empty(count, np.int32) for name in self.integers}
@@ -372,21 +369,7 @@ COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"
 
 
-@lru_cache(maxsize=1)
-def _three_letters() -> np.ndarray:
-    """The three letters of each number below 26^3, as the low bytes of a little-endian uint64."""
-    digits = (
-        np.arange(26**3, dtype=np.uint64)[:, None]
-        // np.array([676, 26, 1], np.uint64)
-        % np.uint64(26)
-    )
-    return (digits + np.uint64(ord("A"))) @ np.array([1, 2**8, 2**16], np.uint64)
-
-
 def _right_justified(out: np.ndarray, values: np.ndarray) -> None:
     """Seven base-26 digits A..Z, right-justified, into columns 0 to 6."""
-    # 26^6 exceeds the largest n, so the first letter is A
-    high, low = np.divmod(values, 26**3)
-    letters = _three_letters()
-    word = np.uint64(ord("A")) | letters[high] << np.uint64(8) | letters[low] << np.uint64(32)
-    out[:, :7] = word.astype("<u8")[:, None].view(np.uint8)[:, :7]
+    for place in range(7):
+        out[:, 6 - place] = ord("A") + values // 26**place % 26
