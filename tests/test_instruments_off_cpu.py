@@ -106,8 +106,8 @@ def held():
         lambda: cachelines.false_sharing_cost(256, rounds=10),
         lambda: cachelines.scan_cost(packed=True, rounds=10),
         lambda: cachelines.scan_cost(packed=False, rounds=10),
-        lambda: switch_costs.handoff_latency(rounds=10).elapsed,
-        lambda: switch_costs.handoff_latency(rounds=10).processor,
+        lambda: switch_costs.handoff_latency(10)["elapsed"],
+        lambda: switch_costs.handoff_latency(10)["processor"],
         lambda: switch_costs.ipc_costs(rounds=5)["switch"],
     ],
 )
