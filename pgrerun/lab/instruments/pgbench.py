@@ -70,8 +70,9 @@ def run(
 
     The load is the text of a `script` or one of pgbench's `builtin`s; it lasts whole `seconds` or
     `transactions` per client. `jobs` (pgbench's threads, default 1), `seed` (of its random
-    functions); `more` goes to pgbench as it is. Nothing is vacuumed first. ParameterError for arguments that make no sense,
-    ServerError if a client aborts or the server goes away: then there is no number.
+    functions); `more` goes to pgbench as it is. Nothing is vacuumed first. ParameterError for
+    arguments that make no sense, ServerError if a client aborts or the server goes away: then there
+    is no number.
     """
     _check(script, builtin, clients, seconds, transactions)
     server.require_connections(clients)
