@@ -291,7 +291,10 @@ class Testbed:
         """
         assert self._now is not None, "only an experiment compares"
         blocks = pairs or int(self.parameters.pairs)
-        each = [dict(one) for one in _variants(variants)]
+        if isinstance(variants, Mapping):
+            combined = itertools.product(*variants.values())
+            variants = [dict(zip(variants, values)) for values in combined]
+        each = [dict(one) for one in variants]
         planned = (blocks,) if fixed or len(each) < 2 else tuple(self._looks(blocks))
         comparison = _Comparison(
             self,
@@ -440,12 +443,6 @@ class _Comparison:
                 or (row[name] == 0 and name in self.positive)
             )
         )
-
-
-def _variants(given: Sequence[Factors] | Mapping[str, Sequence[Any]]) -> Sequence[Factors]:
-    if not isinstance(given, Mapping):
-        return given
-    return [dict(zip(given, values)) for values in itertools.product(*given.values())]
 
 
 def _order(variants: Sequence[Row], index: int) -> list[Row]:

@@ -324,28 +324,21 @@ class Wisconsin:
         Every chunk is the same memory, overwritten by the next: only what varies from tuple to
         tuple is written again, not the lengths and the filler.
         """
-        chunk = np.zeros(min(_CHUNK, self.n), self._record())
-        chunk["attributes"] = len(self.integers) + len(self.texts)
-        for name in self.integers:
-            chunk[f"{name} length"] = 4
+        # PostgreSQL documentation, "COPY", "Binary Format": big-endian, a length before each value
+        widths = dict.fromkeys(self.integers, 4) | dict.fromkeys(self.texts, _WIDTH)
+        fields = [("attributes", ">i2")]
+        for name, width in widths.items():
+            fields += [(f"{name} length", ">i4"), (name, ">i4" if width == 4 else f"{width}u1")]
+        chunk = np.zeros(min(_CHUNK, self.n), np.dtype(fields))
+        chunk["attributes"] = len(widths)
+        for name, width in widths.items():
+            chunk[f"{name} length"] = width
         for name in self.texts:
-            chunk[f"{name} length"] = _WIDTH
             chunk[name] = _FILLER
         for first in track(range(0, self.n, _CHUNK), f"loading {self.name}"):
             part = chunk[: self.n - first]
             self.fill(part, first, len(part))
             yield part
-
-    def _record(self) -> np.dtype:
-        """PostgreSQL's documentation, "COPY", "Binary Format": big-endian, a length before each
-        value.
-        """
-        fields = {"attributes": ">i2"}
-        for name in self.integers:
-            fields |= {f"{name} length": ">i4", name: ">i4"}
-        for name in self.texts:
-            fields |= {f"{name} length": ">i4", name: f"{_WIDTH}u1"}
-        return np.dtype(list(fields.items()))
 
     # --- DuckDB -------------------------------------------------------------------------------
 
