@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,8 +74,9 @@ def track(items: Iterable[T], description: str, total: int | None = None) -> Ite
 def _reporter(description: str) -> Iterator[Callable[[int, int | None], None]]:
     """Give a function of (done, total) that reports to the file, the terminal, or both."""
     path = os.environ.get(VARIABLE)
-    # A kernel's standard error is a stream of its own, which says that it is no terminal.
-    with bars() if sys.stderr.isatty() else nullcontext() as display:
+    with ExitStack() as opened:
+        # A kernel's standard error is a stream of its own, which says that it is no terminal.
+        display = opened.enter_context(bars()) if sys.stderr.isatty() else None
         task = display.add_task(description, total=None) if display else None
 
         def report(done: int, total: int | None) -> None:

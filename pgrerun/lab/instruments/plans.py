@@ -185,8 +185,10 @@ def explain(
     if execute:
         untimed = {"timing": False} if releases.has_late(conn, "EXPLAIN (TIMING)") else {}
         options = {"analyze": True, "buffers": True, **untimed, **options}
-    words = {True: "ON", False: "OFF"}
-    settings = "".join(f", {name} {words.get(to, to)}" for name, to in options.items())
+    word = {True: "ON", False: "OFF"}
+    settings = "".join(
+        f", {name} {to if isinstance(to, str) else word[to]}" for name, to in options.items()
+    )
     statement = f"{_explain(version, settings, execute)} {sql}"
     # by itself it needs no transaction, which takes two round trips
     idle = conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE

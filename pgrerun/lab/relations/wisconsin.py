@@ -302,10 +302,11 @@ class Wisconsin:
             with connection.transaction():
                 loading.replace(connection, self.name, self._create(kind))
                 self._copy(connection)
-            for attribute in track(indexes, f"indexing {self.name}") if indexes else ():
-                connection.execute(
-                    f"CREATE INDEX {self.name}_{attribute} ON {self.name} USING btree ({attribute})"
-                )
+            if indexes:
+                for one in track(indexes, f"indexing {self.name}"):
+                    connection.execute(
+                        f"CREATE INDEX {self.name}_{one} ON {self.name} USING btree ({one})"
+                    )
             if vacuum:
                 connection.execute(f"VACUUM FREEZE ANALYZE {self.name}")
 
