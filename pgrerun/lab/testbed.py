@@ -112,9 +112,7 @@ def collected(module: ModuleType) -> Mapping[str, Experiment]:
     found: dict[str, Experiment] = {}
     for one in [module, *(importlib.import_module(found.name) for found in below)]:
         for value in vars(one).values():
-            if not isinstance(value, Experiment):
-                continue
-            if found.setdefault(value.name, value) is not value:
+            if isinstance(value, Experiment) and found.setdefault(value.name, value) is not value:
                 raise BookError(f"{module.__name__} has two experiments called {value.name!r}.")
     return found
 
