@@ -353,7 +353,6 @@ class Counters(Closing):
     def measured(
         self,
         *connections: psycopg.Connection,
-        settle: float | None = None,
         idle: Sequence[psycopg.Connection] = (),
     ) -> Iterator[Delta]:
         """Count around a block of work; the Delta is filled when the block ends.
@@ -364,10 +363,9 @@ class Counters(Closing):
         hand in theirs as they leave and are waited for; `idle` are others' that stay
         and do nothing, so nobody waits for them.
         """
-        settle = self._settle if settle is None else settle
         delta = Delta(version=self._version)
         self._flush(connections)
-        time.sleep(settle)
+        time.sleep(self._settle)
         before = self._read()
         if self._stale(before):
             self._learn_relations()
@@ -375,7 +373,7 @@ class Counters(Closing):
             before = self._read()
         yield delta
         self._wait_for_leavers(before.now, [*connections, *idle])
-        time.sleep(settle)
+        time.sleep(self._settle)
         self._flush(connections)
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count

@@ -44,10 +44,6 @@ _COLOURS = ("gray", "white", "blue", "yellow")
 _PER_PAGE = 5  # wide tuples on a page of INGRES; an insert goes to a page of its own
 _STEP = 401  # prime, so that the inserts meet pages all over the relation, and none twice
 
-# of the part with number n, a bigint
-_BLACK = "n % 19 in (0, 9)"
-_WEIGHT, _ON_HAND = "n * 37 % 1000 + 100", "n * 101 % 199"  # so that qoh < ln(9.5) * weight
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -88,11 +84,13 @@ class Parts:
             if self.wide
             else ""
         )
+        # few are black, and qoh < ln(9.5) * weight
         return (
             f"SELECT CAST({pnum} AS int) AS pnum, {_chosen(_NAMES, 'n * 7')} AS pname, CASE WHEN"
-            f" {_BLACK} THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color, CAST({_WEIGHT} AS"
-            f" int) AS weight, CAST({_ON_HAND} AS int) AS qoh{filler} FROM (SELECT CAST(n AS"
-            f" bigint) AS n FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
+            f" n % 19 in (0, 9) THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color,"
+            f" CAST(n * 37 % 1000 + 100 AS int) AS weight, CAST(n * 101 % 199 AS int) AS qoh{filler}"
+            " FROM (SELECT CAST(n AS bigint) AS n"
+            f" FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
         )
 
     def load(
