@@ -88,8 +88,8 @@ class Parts:
         return (
             f"SELECT CAST({pnum} AS int) AS pnum, {_chosen(_NAMES, 'n * 7')} AS pname, CASE WHEN"
             f" n % 19 in (0, 9) THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color,"
-            f" CAST(n * 37 % 1000 + 100 AS int) AS weight, CAST(n * 101 % 199 AS int) AS qoh{filler}"
-            " FROM (SELECT CAST(n AS bigint) AS n"
+            " CAST(n * 37 % 1000 + 100 AS int) AS weight, CAST(n * 101 % 199 AS int) AS qoh"
+            f"{filler} FROM (SELECT CAST(n AS bigint) AS n"
             f" FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
         )
 
