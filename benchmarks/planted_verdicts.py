@@ -64,7 +64,7 @@ def main() -> int:
     with Cluster() as cluster, cluster.connect() as connection:
         timed(connection, 100)
         for name, (effect, right) in WORLDS.items():
-            found = Counter(world(connection, claim, effect) for _ in track(worlds, name))
+            found = Counter(world(connection, claim, effect) for _ in track(range(worlds), name))
             share = sum(found[word] for word in right) / worlds
             enough = enough and share >= 0.95
             words = ", ".join(f"{n} {word}" for word, n in found.most_common())

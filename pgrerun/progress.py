@@ -15,10 +15,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -32,6 +31,7 @@ from rich.progress import (
 
 VARIABLE = "PGRERUN_PROGRESS"
 _INTERVAL = 0.1  # seconds between reports of a loop whose steps are shorter than that
+_console = Console(stderr=True, emoji=False)  # one for all: nested loops then share its display
 
 T = TypeVar("T")
 Step = dict[str, str | int | None]  # {"description", "done", "total"}
@@ -45,24 +45,17 @@ def bars() -> Progress:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(compact=True),
-        console=Console(stderr=True, emoji=False),
+        console=_console,
         transient=True,
     )
 
 
-@overload
-def track(iterable: int, description: str, total: int | None = None) -> Iterator[int]: ...
-@overload
-def track(iterable: Iterable[T], description: str, total: int | None = None) -> Iterator[T]: ...
-def track(
-    iterable: Iterable[object] | int, description: str, total: int | None = None
-) -> Iterator[object]:
-    """Yield from `iterable` (a number n stands for range(n)), reporting each finished step.
+def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+    """Yield from `items`, reporting each finished step.
 
     A step counts as finished when the loop asks for the next one, so a loop left
     by an exception stays reported as unfinished.
     """
-    items: Iterable[object] = range(iterable) if isinstance(iterable, int) else iterable
     if total is None and isinstance(items, Sized):
         total = len(items)
     with _reporter(description) as report:
@@ -81,45 +74,21 @@ def track(
 def _reporter(description: str) -> Iterator[Callable[[int, int | None], None]]:
     """Give a function of (done, total) that reports to the file, the terminal, or both."""
     path = os.environ.get(VARIABLE)
-    # A kernel's standard error is a stream of its own, which says that it is no terminal.
-    with _bar(description) if sys.stderr.isatty() else nullcontext() as draw:
+    with ExitStack() as opened:
+        # A kernel's standard error is a stream of its own, which says that it is no terminal.
+        display = opened.enter_context(bars()) if sys.stderr.isatty() else None
+        task = display.add_task(description, total=None) if display else None
 
         def report(done: int, total: int | None) -> None:
+            step: Step = {"description": description, "done": done, "total": total}
+            # losing the display must not lose the measurement
             if path:
-                _append(path, {"description": description, "done": done, "total": total})
-            if draw:
-                draw(completed=done, total=total)
+                with suppress(OSError), open(path, "a") as lines:
+                    lines.write(json.dumps(step) + "\n")  # short and appended: lines never mix
+            if display and task is not None:
+                display.update(task, completed=done, total=total)
 
         yield report
-
-
-def _append(path: str, step: Step) -> None:
-    try:
-        with open(path, "a") as lines:
-            lines.write(json.dumps(step) + "\n")  # short, and opened for appending: lines never mix
-    except OSError:
-        pass  # losing the display must not lose the measurement
-
-
-_display: Progress | None = None  # one for all nested loops: rich allows one live display at a time
-
-
-@contextmanager
-def _bar(description: str) -> Iterator[Callable[..., None]]:
-    """Draw one bar; the outermost loop opens and closes the display."""
-    global _display
-    outermost = _display is None
-    display = _display = _display or bars()
-    if outermost:
-        display.start()
-    task = display.add_task(description, total=None)
-    try:
-        yield partial(display.update, task)
-    finally:
-        display.remove_task(task)
-        if outermost:
-            display.stop()
-            _display = None
 
 
 class Steps:

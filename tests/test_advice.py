@@ -24,10 +24,9 @@ ENTRIES = [entry for file in FILES for entry in advice.entries(file).values()]
 # What a reader is given to ask a server of their own.
 FOR_READERS = re.findall(r"```sql\n(.*?)```", (ROOT / "book/what-to-do.md").read_text(), re.DOTALL)
 FOR_READERS += [
-    own.text(name)
-    for own in (Statements(parameters.folder(one) / "sql") for one in parameters.chapters())
-    for name in own.names()
-    if name.endswith("_of_yours")
+    Statements(file.parent).text(f"{file.stem}.{name}")
+    for file in sorted((ROOT / "pgrerun/chapters").glob("*/sql/*.sql"))
+    for name in re.findall(r"^-- name: (\w+_of_yours)$", file.read_text(), re.MULTILINE)
 ]
 
 

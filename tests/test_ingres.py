@@ -245,4 +245,4 @@ def test_a_key_is_a_number_and_no_other_tuple_s(files):
     with pytest.raises(QueryError, match="is text"):
         Isam.build(files(), WIDE, "pname", [])
     with pytest.raises(QueryError, match="insert those that repeat"):
-        Isam.build(files(), NARROW, "pnum", [Parts().row(1)] * 2)
+        Isam.build(files(), NARROW, "pnum", Parts(1).rows() * 2)

@@ -36,7 +36,6 @@ def test_an_idle_window_is_empty_even_with_sixteen_pages(probe):
     assert idle.relations.empty
     assert idle.io.empty
     assert idle.reads.sum() == idle.writes.sum() == idle.wal_bytes == 0
-    assert not idle.missing
 
 
 def test_a_scan_is_counted_page_by_page(tiny, probe):
@@ -50,7 +49,6 @@ def test_a_scan_is_counted_page_by_page(tiny, probe):
     assert account["read"] > 0.8 * pages  # sixteen pages can't hold them
     assert account["tuples_returned"] == 5000
     assert delta.reads["client backend"] == delta.relations["read"].sum()
-    assert delta.per(2)["reads"] == delta.reads.sum() / 2
 
 
 def test_updates_show_in_tuples_wal_and_a_later_checkpoint(tiny, probe):
@@ -99,7 +97,7 @@ def test_commits_that_wait_are_flushes_and_timed_where_the_server_times_them(tin
             flushes, seconds = delta.wal_flushes
             assert flushes >= 5 and (seconds > 0) == timed
         conn.execute("SET synchronous_commit = off")
-        with probe.measured(conn, settle=0) as delta:
+        with Counters(tiny, settle=0) as hasty, hasty.measured(conn) as delta:
             conn.execute("SELECT 1")
         assert delta.wal_flushes == (0, 0)
 

@@ -46,7 +46,6 @@ def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
         with machine.other_load() as load:
             work()
             time.sleep(0.1)  # shorter blocks aren't judged
-        assert load.seconds >= 0.1
         return load.fraction
 
     def own_child():

@@ -44,11 +44,8 @@ def test_a_log_has_every_transaction_of_every_thread(server):
     assert list(server.scratch.glob("pgbench-*")) == []
 
 
-def test_builtins_and_script_files(server, tmp_path):
+def test_builtins(server):
     assert pgbench.run(server, builtin="select-only", clients=2, transactions=10).transactions == 20
-    script = tmp_path / "a@b.sql"
-    script.write_text("SELECT 1;")
-    assert pgbench.run(server, script, transactions=3).transactions == 3
 
 
 @pytest.mark.parametrize(
@@ -56,12 +53,10 @@ def test_builtins_and_script_files(server, tmp_path):
     [
         ({}, "script or the name"),
         ({"script": "SELECT 1;", "builtin": "select-only"}, "script or the name"),
-        ({"builtin": "select"}, "tpcb-like"),
         ({"script": "SELECT 1;", "transactions": None}, "seconds or transactions"),
         ({"script": "SELECT 1;", "transactions": 0}, "at least 1"),
         ({"script": "SELECT 1;", "transactions": 1.5}, "whole"),
         ({"script": "SELECT 1;", "clients": 0}, "at least one client"),
-        ({"script": "SELECT 1;", "protocol": "fast"}, "prepared"),
     ],
 )
 def test_arguments_that_make_no_sense(server, arguments, complaint):

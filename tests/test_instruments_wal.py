@@ -14,15 +14,12 @@ def connection(cluster):
         connection.execute("DROP TABLE written")
 
 
-def test_positions_are_written_and_subtracted_as_postgresql_does(connection):
+def test_a_position_is_postgresqls_own_in_bytes(connection):
     before = wal.position(connection)
+    query = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
+    [[now]] = connection.execute(query).fetchall()
     connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
-    after = wal.position(connection)
-    query = "SELECT %s::pg_lsn - %s::pg_lsn, %s::pg_lsn::text"
-    row = connection.execute(query, [str(after), str(before), str(after)]).fetchone()
-    assert row == (after - before, str(after))
-    assert wal.Position.parse(str(after)) == after > before
-    assert str(wal.Position(2**32 + 26)) == "1/1A"
+    assert before <= now < wal.position(connection)
 
 
 def test_a_block_counts_what_it_wrote_and_nothing_before(connection):
@@ -35,7 +32,7 @@ def test_a_block_counts_what_it_wrote_and_nothing_before(connection):
     assert found.bytes > 1000 * 32  # a record of each tuple is longer than its tuple
 
 
-def test_records_and_blocks_are_those_between_two_positions(cluster, connection):
+def test_records_are_those_between_two_positions(cluster, connection):
     cluster.extension("pg_walinspect")
     connection.execute("INSERT INTO written SELECT generate_series(1, 500)")
     connection.execute("CHECKPOINT")
@@ -47,11 +44,8 @@ def test_records_and_blocks_are_those_between_two_positions(cluster, connection)
     kinds = records.set_index(["resource_manager", "record_type"])["records"]
     assert kinds["Heap"].filter(like="INSERT").sum() == 500 and ("Transaction", "COMMIT") in kinds
     assert 0 < records["bytes"].sum() <= found.bytes
-    blocks = wal.blocks(connection, str(found.start), str(found.end))
-    [written] = blocks.query("fork == 'main' and relation == 'written'").to_dict("records")
-    # the first change of a page after a checkpoint
-    assert written["records"] == 500 and written["fpi_bytes"] > 0
-    assert wal.blocks(connection, found.end, found.end).empty
+    assert records["fpi_bytes"].sum() > 0  # the first change of a page after a checkpoint
+    assert wal.records(connection, found.end, found.end).empty
 
 
 def test_positions_over_time_never_go_back_and_end_where_the_work_does(cluster, connection):
@@ -59,4 +53,4 @@ def test_positions_over_time_never_go_back_and_end_where_the_work_does(cluster, 
         connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
     times, ends = zip(*positions, strict=True)
     assert list(times) == sorted(times) and list(ends) == sorted(ends)
-    assert ends[-1] >= written.end.bytes
+    assert ends[-1] >= written.end

@@ -7,7 +7,8 @@ from pgrerun.lab.models.replacement import LRU, MAX_USAGE, Clock
 
 def after(strategy, size, pages, watched):
     pool = strategy(size)
-    pool.use_all(pages)
+    for page in pages:
+        pool.use(page)
     return [page for page in watched if pool.kept([page])]
 
 
@@ -35,7 +36,8 @@ def test_a_pool_never_holds_more_than_its_size_and_fills_it(strategy):
 def test_more_uses_than_the_largest_count_buy_no_more_time():
     def turns(uses):
         pool = Clock(10)
-        pool.use_all(["often"] * uses)
+        for _ in range(uses):
+            pool.use("often")
         for page in range(1000):
             if not pool.kept(["often"]):
                 return page

@@ -19,7 +19,9 @@ def steps(tmp_path, monkeypatch):
     return Steps(path)
 
 
-@pytest.mark.parametrize(("items", "total"), [("abcd", 4), (4, 4), ((n for n in range(4)), None)])
+@pytest.mark.parametrize(
+    ("items", "total"), [("abcd", 4), (range(4), 4), ((n for n in range(4)), None)]
+)
 def test_a_loop_is_reported_from_its_beginning_to_its_end(steps, items, total):
     assert len(list(track(items, "blocks"))) == 4
     first, *_, last = steps.new()
@@ -38,13 +40,14 @@ def test_half_a_line_waits_for_its_other_half(steps):
 
 def test_an_unwritable_file_does_not_stop_the_loop(monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "missing" / "steps"))
-    assert list(track(2, "pairs")) == [0, 1]
+    assert list(track(range(2), "pairs")) == [0, 1]
 
 
 def test_draws_nested_bars_on_a_terminal():
     code = (
         "import time; from pgrerun.progress import track\n"
-        "for _ in track(2, 'outer'):\n    for _ in track(2, 'inner'): time.sleep(0.15)\n"
+        "for _ in track(range(2), 'outer'):\n"
+        "    for _ in track(range(2), 'inner'): time.sleep(0.15)\n"
     )
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
@@ -62,7 +65,7 @@ def test_draws_nested_bars_on_a_terminal():
 
 
 def test_writes_nothing_into_a_notebook(steps):
-    code = "from pgrerun.progress import track\nfor _ in track(3, 'pairs'): pass"
+    code = "from pgrerun.progress import track\nfor _ in track(range(3), 'pairs'): pass"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     NotebookClient(notebook, kernel_name="python3").execute()
     assert notebook.cells[0].outputs == [] and steps.new()[-1]["done"] == 3

@@ -349,14 +349,12 @@ def test_what_the_wal_says(server, connection):
         server.extension("pg_walinspect")
     with wal.written(connection) as found:
         connection.execute("CREATE TABLE logged AS SELECT 1")
-    for what, look in (
-        ("pg_get_wal_records_info", wal.records),
-        ("pg_get_wal_block_info", wal.blocks),
-    ):
-        seen = or_set_aside(
-            server.version, what, lambda look=look: look(connection, found.start, found.end)
-        )
-        assert seen is None or seen["records"].sum() > 0
+    ends = found.start, found.end
+    records = lambda: wal.records(connection, *ends)["records"].sum() > 0
+    assert or_set_aside(server.version, "pg_get_wal_records_info", records) in (None, True)
+    marks = lambda: wal.marks(connection, "logged", *ends)
+    seen = or_set_aside(server.version, "pg_get_wal_block_info", marks)
+    assert seen in (None, {"set": 0, "cleared": 0})
     connection.execute("DROP TABLE logged")
 
 
@@ -411,14 +409,14 @@ def test_sessions_that_wait(server, connection):
 
 def test_relations_are_loaded_and_answer_alike(server, connection):
     relation = Wisconsin("tuples", 1000)
-    relation.load(connection, indexes=True)
+    relation.load(connection, indexes=["unique1"])
     query = "SELECT * FROM tuples WHERE unique1 = 7"
     plan = plans.explain(connection, query, execute=True)
     assert plan.scan_of("tuples").rows_actual == 1 and plan.execution_ms is not None
     assert connection.execute(relation.checksum_sql).fetchone()[0] == 1000
     bank = DebitCredit(1, 10, 100_000)
     bank.load(server)
-    assert bank.facts(server)["levels"].dropna().tolist() and bank.check(server).consistent
+    assert bank.facts(server)["levels"].dropna().tolist() and bank.is_consistent(connection)
     Parts(100).load(connection, "parts")
     [plan] = plans.explain_many(connection, ["SELECT 1"])
     assert plan.shape() == plans.explain(connection, "SELECT 1").shape()
@@ -442,7 +440,6 @@ def test_counts_are_complete_when_the_block_ends(server):
             with pytest.raises(CannotMeasure, match="8.3 or later"):
                 delta.writes.sum()
         assert (delta.io is None) == (server.version < 160000)
-        assert ("pg_stat_io" in delta.missing) == (delta.io is None)
         assert delta.io is not None or list(delta.reads.index) == ["all"]
         flushes = or_set_aside(server.version, "pg_stat_wal", lambda: delta.wal_flushes)
         assert flushes is None or flushes[0] > 0

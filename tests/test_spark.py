@@ -45,7 +45,7 @@ def test_spark_is_told_in_its_own_sql(given, taken):
 @pytest.mark.parametrize("n, order", [(1000, 1), (20_000, 2), (70_000, 1)])
 def test_each_block_of_the_random_order_is_computed_alone(n, order):
     generator, prime, blocks = cycle_blocks(n, order)
-    whole = unique1(n, order=order)
+    whole = unique1(n, 0, n, order)
     for before, enters, steps in reversed(blocks):
         seeds, seed = [], enters
         for _ in range(steps):

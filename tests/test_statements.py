@@ -50,7 +50,7 @@ def test_statements_come_one_by_one_and_blocks_stay_whole(statements):
     assert insert.endswith("AS n") and analyze == 'ANALYZE "t"'
     (block,) = statements.each("small.block", rows=2)
     assert block.endswith("END $$") and "1..2" in block
-    assert split("-- nothing but words\n;") == []
+    assert split("-- nothing but words\n;") == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pgrerun.errors import BookError, CannotMeasure, RerunError
+from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.lab import testbed
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import bundled
@@ -110,24 +110,6 @@ def test_what_is_finished_is_not_measured_again():
     assert len(run.rows) == 14 and len(set(calls)) == 14 and len(calls) == 15
 
 
-@pytest.mark.parametrize("resumed", [False, True])
-def test_answers_that_differ_stop_the_experiment_also_if_it_was_taken_up_again(resumed):
-    state = SimpleNamespace(variant="", calls=0)
-
-    def measure(block, variant):
-        state.variant, state.calls = variant, state.calls + 1
-        if resumed and state.calls == 2:
-            raise KeyboardInterrupt
-        return {"time": 1.0}
-
-    run = Run(measure, answer=lambda block: "x" * 5000 + state.variant)
-    if resumed:
-        with pytest.raises(KeyboardInterrupt):
-            run.go()
-    with pytest.raises(RerunError, match="another answer"):
-        run.go()
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
 def test_a_value_that_cannot_be_is_kept_as_disturbed_and_measured_again(value):
     values = iter([value])
@@ -156,7 +138,7 @@ def test_a_block_is_left_out_when_its_attempts_are_used_up_and_counts_no_more():
 
 
 def test_the_budget_bounds_all_repeats_of_a_comparison():
-    run = Run(spoilt((0, "b"), (1, "b"), (2, "b")), budget=4).go()
+    run = Run(spoilt((0, "b"), (1, "b"), (2, "b")), pairs=4).go()
     assert [row["block"] for row in run.rows if row["left_out"]] == [0, 1, 2]
     assert sum(bool(one) for one in run.column("disturbed")) == ATTEMPTS + 2 + 1
 
@@ -169,7 +151,7 @@ def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(monkeypatch):
     assert not any(quiet.column("left_out"))  # the last try counts: it can be
 
 
-def test_preparation_and_answers_are_outside_of_what_is_measured(monkeypatch):
+def test_preparation_is_outside_of_what_is_measured(monkeypatch):
     order = []
     load = type("Quiet", (Load,), {"fraction": 0.0, "told": order})
     monkeypatch.setattr(machine, "other_load", load)
@@ -178,9 +160,8 @@ def test_preparation_and_answers_are_outside_of_what_is_measured(monkeypatch):
         pairs=1,
         fixed=True,
         prepare=lambda block, variant: order.append("prepare"),
-        answer=lambda block: order.append("answer"),
     ).go()
-    assert order[:5] == ["prepare", "begin", "measure", "end", "answer"]
+    assert order[:4] == ["prepare", "begin", "measure", "end"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -8,7 +8,7 @@ numbers alone are counted as one. Timed blocks that a warm-up preceded send the 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,26 +49,17 @@ class StatementLog:
 
     def statements(self) -> list[tuple[str, int]]:
         """Distinct statements in the order they were first sent, and how often each was."""
-        return count_distinct(self.texts.items())
+        first: dict[str, str] = {}
+        counted: Counter[str] = Counter()
+        for text, times in self.texts.items():
+            # those that differ in nothing but numbers are one
+            kind = _NUMBER.sub("0", " ".join(text.split()))
+            first.setdefault(kind, text)
+            counted[kind] += times
+        return [(text, counted[kind]) for kind, text in first.items()]
 
 
 _now: StatementLog | None = None  # a module's variable: of one experiment at a time, in one process
-
-
-def normalize(text: str) -> str:
-    """A statement without its numbers, by which those that differ in nothing else are one."""
-    return _NUMBER.sub("0", text)
-
-
-def count_distinct(statements: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """The first of each kind of statements, and how often that kind was sent."""
-    first: dict[str, str] = {}
-    counted: Counter[str] = Counter()
-    for text, times in statements:
-        one = normalize(" ".join(text.split()))
-        first.setdefault(one, text)
-        counted[one] += times
-    return [(text, counted[one]) for one, text in first.items()]
 
 
 @contextmanager
@@ -85,15 +76,12 @@ def record() -> Iterator[StatementLog]:
 @contextmanager
 def pause() -> Iterator[None]:
     """Keep no account of what is sent inside the block."""
-    account = _now
-    before = account.paused if account else False
-    if account:
-        account.paused = True
+    account = _now or StatementLog()  # nobody's, outside of an account
+    before, account.paused = account.paused, True
     try:
         yield
     finally:
-        if account:
-            account.paused = before
+        account.paused = before
 
 
 def log_statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> None:

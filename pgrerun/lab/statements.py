@@ -80,7 +80,7 @@ class Statements:
 
     def each(self, name: str, **values: Value) -> list[str]:
         """As `text`, a statement each, without their semicolons."""
-        return split(self.text(name, **values))
+        return list(split(self.text(name, **values)))
 
     def run(
         self, connection: psycopg.Connection[tuple[object, ...]], name: str, **values: Value
@@ -90,14 +90,6 @@ class Statements:
         for statement in self.each(name, **values):
             cursor = connection.execute(statement.encode())
         return cursor
-
-    def names(self) -> list[str]:
-        """All that can be asked for: of SQL files "file.heading" or "file", then the scripts."""
-        found = []
-        for path in sorted(self.folder.glob("*.sql")):
-            sections = _sections(path)
-            found += [f"{path.stem}.{heading}" if heading else path.stem for heading in sections]
-        return found + [path.name for path in sorted(self.folder.glob("*.pgbench"))]
 
 
 def sql_folder(module_file: str) -> Statements:
@@ -123,24 +115,20 @@ def fill(source: str, values: Mapping[str, Value], where: str = "a statement") -
     return _VARIABLE.sub(value, source)
 
 
-def split(text: str) -> list[str]:
-    """The statements of a text, one each, without semicolons and comments before them."""
-    return list(_split(text))
-
-
 # the same are sent in every block, and to parse them takes longer than many a statement
 @lru_cache(1000)
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(_bare(part) for part in sqlparse.split(text) if _says_something(part))
+def split(text: str) -> tuple[str, ...]:
+    """The statements of a text, one each, without semicolons and comments before them."""
+    return tuple(
+        _bare(part)
+        for part in sqlparse.split(text)
+        if sqlparse.format(part, strip_comments=True).strip().strip(";")  # more than comments
+    )
 
 
 def _bare(part: str) -> str:
     comment = lambda line: not line.strip() or line.lstrip().startswith("--")
     return "\n".join(dropwhile(comment, part.splitlines())).strip().rstrip(";").rstrip()
-
-
-def _says_something(part: str) -> bool:
-    return bool(sqlparse.format(part, strip_comments=True).strip().strip(";"))
 
 
 def _written(value: Value, kind: str, where: str) -> str:

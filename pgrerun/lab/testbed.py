@@ -16,7 +16,6 @@ An experiment raises CannotMeasure where the machine or the server can't show wh
 the server under test must be able to do can be said by `needs` instead.
 """
 
-import hashlib
 import importlib
 import importlib.util
 import itertools
@@ -24,11 +23,11 @@ import math
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,7 +45,7 @@ Function = TypeVar("Function", bound=Callable[..., Iterator[Row]])
 Key = TypeVar("Key")
 Opened = TypeVar("Opened")
 
-ATTEMPTS = 3  # at one measurement, if it is disturbed and the experiment's budget lasts
+ATTEMPTS = 3  # at one measurement, if it is disturbed and the comparison's budget lasts
 BUSY = 0.10  # share of the machine used by others above which a published run measures again
 ENOUGH_PAIRS = 5  # below it no verdict is given (see `statistics.ENOUGH`, which lab doesn't use)
 
@@ -103,10 +102,6 @@ class Experiment:
     def __call__(self, bed: "Testbed", **changed: Any) -> Iterator[Row]:
         return self.function(bed, **changed)
 
-    @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
-        return self.function.__doc__
-
 
 def experiment(
     *, units: Mapping[str, str], needs: Iterable[str] = (), after: Iterable[str] = ()
@@ -114,8 +109,7 @@ def experiment(
     """Declare a generator of rows as an experiment of its chapter."""
 
     def declare(function: Function) -> Experiment:
-        given = MappingProxyType(dict(units))
-        return Experiment(function.__name__, function, given, tuple(needs), tuple(after))
+        return Experiment(function.__name__, function, units, tuple(needs), tuple(after))
 
     return declare
 
@@ -132,11 +126,9 @@ def collected(module: ModuleType) -> Mapping[str, Experiment]:
     found: dict[str, Experiment] = {}
     for one in [module, *(importlib.import_module(found.name) for found in below)]:
         for value in vars(one).values():
-            if not isinstance(value, Experiment):
-                continue
-            if found.setdefault(value.name, value) is not value:
+            if isinstance(value, Experiment) and found.setdefault(value.name, value) is not value:
                 raise BookError(f"{module.__name__} has two experiments called {value.name!r}.")
-    return MappingProxyType(found)
+    return found
 
 
 class Testbed:
@@ -244,23 +236,10 @@ class Testbed:
         """
         self._now, self._comparisons = wanted, itertools.count()
         self.asked.clear()
-        with self._errors_explained():
+        try:
             for capability in wanted.needs:
                 self.server.require(capability)
             yield from wanted(self, **changed)
-
-    def _lacking(self, error: Exception) -> CannotMeasure | None:
-        """What the release under test, or one beside it, came before."""
-        if self.guest:
-            return releases.lacking(self.guest.version, error)
-        every = [self.programs, *(server.programs for server in self.servers)]
-        found = (releases.lacking(one.number, error, one.development) for one in every)
-        return next(filter(None, found), None)
-
-    @contextmanager
-    def _errors_explained(self) -> Iterator[None]:
-        try:
-            yield
         except Exception as error:
             if isinstance(error, RerunError) and not isinstance(error, ServerError):
                 raise
@@ -271,6 +250,14 @@ class Testbed:
             if reason is None:
                 raise
             raise reason from error
+
+    def _lacking(self, error: Exception) -> CannotMeasure | None:
+        """What the release under test, or one beside it, came before."""
+        if self.guest:
+            return releases.lacking(self.guest.version, error)
+        every = [self.programs, *(server.programs for server in self.servers)]
+        found = (releases.lacking(one.number, error, one.development) for one in every)
+        return next(filter(None, found), None)
 
     @property
     def fewer_pairs(self) -> int:
@@ -294,11 +281,9 @@ class Testbed:
         pairs: int = 0,
         warmup: int = 1,
         positive: Collection[str] = (),
-        answer: Callable[[Block], object] | None = None,
         prepare: Callable[..., None] | None = None,
         against: str = "",
         fixed: bool = False,
-        budget: int | None = None,
         **common: Any,
     ) -> Iterator[Row]:
         """Rows of all variants, measured in `pairs` interleaved blocks (default: the parameter).
@@ -312,16 +297,16 @@ class Testbed:
         before, by comparing each two variants or all others with the one that `against` names by
         the value of a factor, unless the number of blocks is `fixed`.
 
-        `answer`, called after each measurement, returns what must be equal for all variants of a
-        block (row counts, checksums), else RerunError. A value that isn't finite or is below zero,
-        or of the metrics in `positive` 0 itself, can't be: the row is kept as disturbed and the
-        measurement repeated, ATTEMPTS times at most and `budget` times in all; then its block is
-        left out.
-        CannotMeasure if that leaves none.
+        A value that isn't finite or is below zero, or of the metrics in `positive` 0 itself, can't
+        be: the row is kept as disturbed and the measurement repeated, ATTEMPTS times at most and
+        `pairs` times in all; then its block is left out. CannotMeasure if that leaves none.
         """
         assert self._now is not None, "only an experiment compares"
         blocks = pairs or int(self.parameters.pairs)
-        each = [dict(one) for one in _variants(variants)]
+        if isinstance(variants, Mapping):
+            combined = itertools.product(*variants.values())
+            variants = [dict(zip(variants, values)) for values in combined]
+        each = [dict(one) for one in variants]
         planned = (blocks,) if fixed or len(each) < 2 else tuple(self._looks(blocks))
         comparison = _Comparison(
             self,
@@ -329,46 +314,39 @@ class Testbed:
             next(self._comparisons),
             each,
             measure,
-            prepare,
-            answer,
-            frozenset(positive),
+            prepare or (lambda block, **factors: None),
+            positive,
             warmup,
-            blocks if budget is None else budget,
             planned,
             common,
         )
         yield from comparison.run(against)
 
-    def rows_of(self, experiment: str, comparison: int | None = None) -> list[Row]:
-        """The rows so far of an experiment, or of one comparison in it."""
-        found = self._rows(experiment)
-        return [row for row in found if comparison in (None, row.get("comparison"))]
+    def rows_of(self, experiment: str) -> list[Row]:
+        """The rows so far of an experiment."""
+        return list(self._rows(experiment))
 
 
 @dataclass
 class _Comparison:
-    """One call of `Testbed.compare`; the fields are its arguments."""
+    """One call of `Testbed.compare`; the fields are its arguments.
+
+    As many measurements may be repeated as it has blocks.
+    """
 
     bed: Testbed
     experiment: Experiment
     number: int
     variants: list[Row]
     measure: Callable[..., Mapping[str, float]]
-    prepare: Callable[..., None] | None
-    answer: Callable[[Block], object] | None
-    positive: frozenset[str]
+    prepare: Callable[..., None]
+    positive: Collection[str]
     warmup: int
-    budget: int
     looks: tuple[int, ...]
     common: Mapping[str, Any]
-    answers: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def run(self, against: str) -> Iterator[Row]:
         name, warm = self.experiment.name, False
-        for row in self._done():
-            if row.get("answer"):
-                known = self.answers.setdefault(row["block"], {})
-                known[str(self._key(row))] = row["answer"]
         for end in self.looks:
             todo = self._todo(end)
             if todo and not warm:
@@ -395,7 +373,8 @@ class _Comparison:
                 break
 
     def _done(self) -> list[Row]:
-        return self.bed.rows_of(self.experiment.name, self.number)
+        rows = self.bed.rows_of(self.experiment.name)
+        return [row for row in rows if row.get("comparison") == self.number]
 
     def _key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(row.get(name) for name in self.variants[0])
@@ -417,8 +396,7 @@ class _Comparison:
         for number in range(-self.warmup, 0):
             for position, factors in enumerate(self.variants):
                 block = Block(number, _seed(self.bed.parameters.seed, number), position)
-                if self.prepare:
-                    self.prepare(block, **factors)
+                self.prepare(block, **factors)
                 self.measure(block, **factors)
 
     def _attempts(self, block: Block, factors: Row) -> Iterator[Row]:
@@ -427,19 +405,14 @@ class _Comparison:
             row = self._measured(block, factors)
             row["disturbed"] = self._impossible(row) or self._busy(row, attempt)
             if row["disturbed"]:
-                spent = sum(bool(one["disturbed"]) for one in self._done()) + 1
-                row["left_out"] = attempt == ATTEMPTS or spent > self.budget
-            elif self.answer:
-                row["answer"] = _digest(self.answer(block))
-                self._compare_answers(row)
+                row["left_out"] = attempt == ATTEMPTS or self._spent() >= self.looks[-1]
             yield row
             if row["left_out"] or not row["disturbed"]:
                 return
 
     def _measured(self, block: Block, factors: Row) -> Row:
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        if self.prepare:
-            self.prepare(block, **factors)
+        self.prepare(block, **factors)
         with machine.other_load() as load, disk.told() as slowed:
             metrics = dict(self.measure(block, **factors))
         if unknown := sorted(set(metrics) - set(self.experiment.units) - {"checkpoints"}):
@@ -459,11 +432,13 @@ class _Comparison:
 
     def _busy(self, row: Row, attempt: int) -> str:
         """In words how much others used, if that is to be measured again; else empty."""
-        spent = sum(bool(one["disturbed"]) for one in self._done()) >= self.budget
-        used = row["other_load"]
+        used, spent = row["other_load"], self._spent() >= self.looks[-1]
         if not self.bed._quiet or used <= BUSY or attempt == ATTEMPTS or spent:
             return ""
         return f"others used {100 * used:.0f} % of the machine"
+
+    def _spent(self) -> int:
+        return sum(bool(row["disturbed"]) for row in self._done())
 
     def _impossible(self, row: Row) -> str:
         """In words which values can't be; empty if all can.
@@ -481,24 +456,6 @@ class _Comparison:
             )
         )
 
-    def _compare_answers(self, row: Row) -> None:
-        known = self.answers.setdefault(row["block"], {})
-        own = str(self._key(row))
-        for other, theirs in known.items():
-            if theirs != row["answer"]:
-                raise RerunError(
-                    f"In block {row['block']} of {self.experiment.name}, {own} gives another answer"
-                    f" than {other}, so their times can't be compared. What was finished before is"
-                    " kept; the variants have to be mended first."
-                )
-        known[own] = row["answer"]
-
-
-def _variants(given: Sequence[Factors] | Mapping[str, Sequence[Any]]) -> Sequence[Factors]:
-    if not isinstance(given, Mapping):
-        return given
-    return [dict(zip(given, values)) for values in itertools.product(*given.values())]
-
 
 def _order(variants: Sequence[Row], index: int) -> list[Row]:
     """The variants rotated by one per block, and backwards in every second full turn.
@@ -515,12 +472,6 @@ def _seed(seed: int, index: int) -> int:
     """The block's own seed, 31 bits: blocks differ, reruns repeat them."""
     # warm-up blocks are numbered from -1 down; SeedSequence takes no negative numbers
     return int(np.random.SeedSequence([seed, index % 2**32]).generate_state(1)[0] >> 1)
-
-
-def _digest(answer: object) -> str:
-    if hasattr(answer, "__array__"):  # frames and arrays abbreviate themselves in repr
-        answer = np.asarray(answer).tolist()
-    return hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
 
 
 def _wanted(programs: Programs, settings: Mapping[str, str | int]) -> tuple[Path, frozenset[Any]]:

@@ -66,8 +66,8 @@ def ready(server: Server, tuples: int, *names: str) -> None:
 
 
 def _missing(server: Server, tuples: int, *names: str) -> list[str]:
-    accounts = pgbench.Pgbench(accounts_per_branch=tuples)
-    return [name for name in names if not accounts.has_accounts(server, name)]
+    with server.connect() as connection:
+        return [name for name in names if not loading.holds(connection, name, tuples)]
 
 
 def build(connection: psycopg.Connection, relation: str, name: str, /, **values: object) -> None:

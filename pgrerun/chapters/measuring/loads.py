@@ -37,8 +37,8 @@ class Load:
         given = {"jobs": min(self.clients, 2), "protocol": "prepared", **self.options, **more}
         return pgbench.run(
             self.server,
-            self.script or None,
-            builtin=self.builtin or None,
+            self.script,
+            builtin=self.builtin,
             clients=self.clients,
             transactions=max(1, transactions // self.clients),
             seed=seed,

@@ -19,7 +19,7 @@ ACCOUNTS = 100_000  # of pgbench, per unit of scale
 SMALL_POOL = "2MB"
 LEAST = 20  # transactions of each client, so that no load is over before all are at work
 TPS = {"tps": "transactions/s"}
-OBSERVED = TPS | {"messages": "per transaction"} | off_cpu.PER_TRANSACTION
+OBSERVED = TPS | dict.fromkeys(("messages", "voluntary", "involuntary"), "per transaction")
 
 
 def processors() -> int:
@@ -188,7 +188,7 @@ class Load:
         with off_cpu.count_context_switches(self.server, self.clients) as counted:
             found = self.throughput(block)
         found["messages"] = messages(SQL.script(self.script), each)
-        return found | counted.per_transaction(each)
+        return found | {kind: switches / each for kind, switches in counted.items()}
 
 
 def compare_loads(

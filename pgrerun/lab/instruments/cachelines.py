@@ -5,22 +5,25 @@ that the loop runs in numpy and not in Python. Whether they ever touch the same 
 depends on the distance between their words alone.
 """
 
+import mmap
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.queues import SimpleQueue
-from multiprocessing.shared_memory import SharedMemory
 from multiprocessing.synchronize import Barrier, Event
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgrerun.errors import CannotMeasure
 
 WORD = 8  # bytes
 STRIDE = 512  # bytes from one word of a process to its next: more than a line, and than two
 WORDS = 512
+
+Words = NDArray[np.int64]
 
 
 def require() -> Sequence[int]:
@@ -57,17 +60,8 @@ def unshared_rate(processors: Sequence[int], rounds: int) -> float:
 
     They begin together, and have neither memory nor lock in common.
     """
-    return sum(_together(_add_alone, [(one, rounds) for one in processors]))
-
-
-def _add_alone(processor: int, rounds: int, start: Barrier, readings: SimpleQueue[float]) -> None:
-    os.sched_setaffinity(0, {processor})
-    words = np.zeros(WORDS, np.int64)
-    start.wait()
-    began = time.perf_counter()
-    for _ in range(rounds):
-        np.add(words, 1, out=words)
-    readings.put(rounds / (time.perf_counter() - began))
+    adders = [(np.zeros(WORDS, np.int64), one, rounds) for one in processors]
+    return sum(1 / seconds for seconds in _together(_add, adders))
 
 
 def false_sharing_cost(distance: int, rounds: int = 10_000) -> float:
@@ -80,34 +74,25 @@ def false_sharing_cost(distance: int, rounds: int = 10_000) -> float:
             f"the distance must be a multiple of {WORD} from {WORD} to {STRIDE // 2} bytes, not"
             f" {distance}"
         )
-    processors = require()
-    memory = SharedMemory(create=True, size=STRIDE * (WORDS + 1))
-    try:
-        adders = zip((0, distance), processors)
-        found = _together(_add, [(memory, place, one, rounds) for place, one in adders])
-        return float(np.mean(found))
-    finally:
-        memory.close()
-        memory.unlink()
+    memory = mmap.mmap(-1, STRIDE * (WORDS + 1))  # of both, which are forked
+    adders = [
+        (np.ndarray(WORDS, np.int64, memory, offset=place, strides=(STRIDE,)), one, rounds)
+        for place, one in zip((0, distance), require())
+    ]
+    return 1e9 * float(np.mean(_together(_add, adders))) / WORDS
 
 
 def _add(
-    memory: SharedMemory,
-    place: int,
-    processor: int,
-    rounds: int,
-    start: Barrier,
-    readings: SimpleQueue[float],
+    words: Words, processor: int, rounds: int, start: Barrier, readings: SimpleQueue[float]
 ) -> None:
+    """Tells the seconds of a round."""
     os.sched_setaffinity(0, {processor})
-    words = np.ndarray(WORDS, np.int64, memory.buf, offset=place, strides=(STRIDE,))
     words += 1
     start.wait()
-    began = time.perf_counter_ns()
+    began = time.perf_counter()
     for _ in range(rounds):
         np.add(words, 1, out=words)
-    readings.put((time.perf_counter_ns() - began) / rounds / WORDS)
-    del words
+    readings.put((time.perf_counter() - began) / rounds)
 
 
 # entries of PostgreSQL 9.1's array of processes, and bytes of each of them (proc.h)
@@ -124,51 +109,38 @@ def scan_cost(packed: bool, rounds: int = 10_000, idle: bool = False) -> float:
     """
     reader, writer = require()
     context = multiprocessing.get_context("fork")
-    memory = SharedMemory(create=True, size=(MEMBERS + 1) * (STRUCT + WORD))
-    try:
-        started, over, readings = context.Event(), context.Event(), context.SimpleQueue()
-        changing = context.Process(target=_change, args=(memory, writer, started, over))
-        if idle:
-            over.set()
-        scanning = context.Process(
-            target=_scan, args=(memory, packed, reader, rounds, started, readings)
-        )
-        changing.start()
-        scanning.start()
-        found = float(readings.get())
+    memory = mmap.mmap(-1, (MEMBERS + 1) * (STRUCT + WORD))  # of both, which are forked
+    place, stride = (MEMBERS * STRUCT + STRUCT, WORD) if packed else (0, STRUCT)
+    hot = np.ndarray(MEMBERS, np.int64, memory, offset=place, strides=(stride,))
+    cold = np.ndarray(MEMBERS, np.int64, memory, offset=WORD, strides=(STRUCT,))
+    started, over, readings = context.Event(), context.Event(), context.SimpleQueue()
+    changing = context.Process(target=_change, args=(cold, writer, started, over))
+    if idle:
         over.set()
-        scanning.join()
-        changing.join()
-        return found
-    finally:
-        memory.close()
-        memory.unlink()
+    scanning = context.Process(target=_scan, args=(hot, reader, rounds, started, readings))
+    changing.start()
+    scanning.start()
+    found = float(readings.get())
+    over.set()
+    scanning.join()
+    changing.join()
+    return found
 
 
-def _change(memory: SharedMemory, processor: int, started: Event, over: Event) -> None:
+def _change(cold: Words, processor: int, started: Event, over: Event) -> None:
     os.sched_setaffinity(0, {processor})
-    cold = np.ndarray(MEMBERS, np.int64, memory.buf, offset=WORD, strides=(STRUCT,))
     started.set()
     while not over.is_set():
         for _ in range(50):
             np.add(cold, 1, out=cold)
-    del cold
 
 
 def _scan(
-    memory: SharedMemory,
-    packed: bool,
-    processor: int,
-    rounds: int,
-    started: Event,
-    readings: SimpleQueue[float],
+    hot: Words, processor: int, rounds: int, started: Event, readings: SimpleQueue[float]
 ) -> None:
     os.sched_setaffinity(0, {processor})
-    place, stride = (MEMBERS * STRUCT + STRUCT, WORD) if packed else (0, STRUCT)
-    hot = np.ndarray(MEMBERS, np.int64, memory.buf, offset=place, strides=(stride,))
     started.wait()
     began = time.perf_counter_ns()
     for _ in range(rounds):
         np.add.reduce(hot)
     readings.put((time.perf_counter_ns() - began) / rounds / MEMBERS)
-    del hot

@@ -6,7 +6,6 @@ caches and waiting: that is what `perf.py` and the plain timings are for.
 """
 
 import shutil
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -282,12 +281,7 @@ def _run(
         if not statement.startswith(_SWITCH.partition("{")[0]):  # it names where a program is
             statement_log.log_statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
-    _raise_if_failed(
-        cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
-    )
-
-
-def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
+    done = cluster.single_user("-F", *given, under=valgrind, input=lines, capture_output=True)
     errors = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
     if errors and "instrumentation on" in errors[0]:
         raise NotSwitchedOn(
@@ -303,17 +297,17 @@ def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
         )
 
 
-def read_dump(text: str, names: Names | None = None) -> pd.DataFrame:
-    """One callgrind dump (valgrind manual, "Callgrind Format Specification") by function.
+def costs(
+    text: str, names: Names
+) -> Iterator[tuple[_Place, str, str, int, tuple[_Place, int] | None]]:
+    """The costs in a callgrind dump (valgrind manual, "Callgrind Format Specification").
 
-    `names` is shared by the dumps of one run, of which later ones use what earlier ones define.
+    Each with its function, the function's file, and the position; of a call also who is called and
+    how often, 0 times where that began in an earlier part. `names` is shared by the dumps of one
+    run, of which later ones use what earlier ones define.
     """
-    names = Names(dict) if names is None else names
-    exclusive, inclusive, calls = Counter[_Place](), Counter[_Place](), Counter[_Place]()
-    files: dict[_Place, str] = {}
-    here = callee = None
+    here = callee = called = None
     program = callee_program = file = ""
-    pending = None  # calls whose cost the next line gives; 0 for one that began in an earlier part
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if equals and key in ("ob", "cob"):
@@ -324,20 +318,30 @@ def read_dump(text: str, names: Names | None = None) -> pd.DataFrame:
             file = name if key == "fl" else file
         elif equals and key == "fn":
             here = (program, _name(names["fn"], value))
-            files.setdefault(here, file)
             callee_program = program
         elif equals and key == "cfn":
             callee = (callee_program, _name(names["fn"], value))
-        elif equals and key == "calls":
-            pending = int(value.split()[0])
+        elif equals and key == "calls" and callee:
+            called = callee, int(value.split()[0])  # the next line is what the call cost
         elif line[:1] in set("0123456789+-*") and here:
-            cost = int(line.split()[1])
-            if pending is not None and callee is not None:
-                calls[callee] += pending
-                inclusive[here] += 0 if callee == here else cost
-                pending, callee_program = None, program
-            else:
-                exclusive[here] += cost
+            position, cost = line.split()[:2]
+            yield here, file, position, int(cost), called
+            if called:
+                called, callee_program = None, program
+
+
+def read_dump(text: str, names: Names | None = None) -> pd.DataFrame:
+    """One callgrind dump by function; for `names` see `costs`."""
+    exclusive, inclusive, calls = Counter[_Place](), Counter[_Place](), Counter[_Place]()
+    files: dict[_Place, str] = {}
+    for here, file, _, cost, called in costs(text, Names(dict) if names is None else names):
+        files.setdefault(here, file)
+        if called is None:
+            exclusive[here] += cost
+        else:
+            callee, times = called
+            calls[callee] += times
+            inclusive[here] += 0 if callee == here else cost
     total = sum(exclusive.values())
     rows = [
         {

@@ -41,6 +41,19 @@ def repeated(once: Callable[[], float], least: float) -> list[float]:
     return times
 
 
+def until(done: Callable[[], bool], patience: float, pause: float) -> bool:
+    """Wait until something is `done`, which is asked every `pause` seconds.
+
+    False if it wasn't for `patience` seconds.
+    """
+    deadline = time.monotonic() + patience
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True
+
+
 def cost(readings: int = 10_000) -> float:
     """Nanoseconds that one reading of the clock takes (median over ten rounds)."""
     clock = time.perf_counter_ns

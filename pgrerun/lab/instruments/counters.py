@@ -16,16 +16,15 @@ I/O that of `process_table.py`.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import RerunError, ServerError
-from pgrerun.lab.instruments import PAGE, wal
+from pgrerun.lab.instruments import PAGE, clock
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.private import Closing
 from pgrerun.lab.server.queries import Parameters
@@ -127,24 +126,24 @@ def _end(connection: psycopg.Connection) -> None:
         connection.rollback()
 
 
-def _await_collector(connection: psycopg.Connection, patience: float = 10.0) -> None:
+def _await_collector(connection: psycopg.Connection) -> None:
     """Wait until the collector has written down all that was sent to it before this call."""
     if not releases.has(connection.info.server_version, "pg_stat_get_snapshot_timestamp"):
         time.sleep(_COLLECTED)
         return
     sent = row(connection, "SELECT clock_timestamp()")
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
+
+    def written() -> bool:
         connection.execute("SELECT pg_stat_clear_snapshot()")
-        written = row(connection, "SELECT pg_stat_get_snapshot_timestamp()")
+        last = row(connection, "SELECT pg_stat_get_snapshot_timestamp()")
         _end(connection)
-        if written > sent:
-            return
-        time.sleep(0.05)
-    raise ServerError(
-        f"The server's statistics collector has written nothing for {patience:g} s, so counts"
-        " can't be read. Its log may say why."
-    )
+        return last > sent
+
+    if not clock.until(written, 10, 0.05):
+        raise ServerError(
+            "The server's statistics collector has written nothing for 10 s, so counts can't be"
+            " read. Its log may say why."
+        )
 
 
 def _offered(connection: psycopg.Connection, functions: Mapping[str, str]) -> dict[str, str]:
@@ -200,7 +199,7 @@ def checkpoints(connection: psycopg.Connection) -> int:
     return value(connection, int, query)
 
 
-def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -> None:
+def _await_checkpointer(connection: psycopg.Connection) -> None:
     """Wait until the checkpointer has nothing to do.
 
     It hands in its counts after it has told whoever asked for the checkpoint that this is done.
@@ -212,9 +211,7 @@ def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -
         "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
         " AND wait_event IS DISTINCT FROM 'CheckpointerMain'"
     )
-    deadline = time.monotonic() + patience
-    while value(connection, int, busy) and time.monotonic() < deadline:
-        time.sleep(0.002)
+    clock.until(lambda: not value(connection, int, busy), 2, 0.002)
 
 
 @dataclass
@@ -232,7 +229,7 @@ class Delta:
 
     wal, bgwriter, database: mappings of column to change. The database's commits may
     contain a handful of the probe's own; count transactions where they are made.
-    What the release doesn't offer is None, and named in `missing`; `version` is the release's.
+    What the release doesn't offer is None; `version` is the release's.
     """
 
     io: pd.DataFrame | None = None
@@ -241,7 +238,6 @@ class Delta:
     bgwriter: dict[str, float] | None = None
     database: dict[str, float] | None = None
     wal_bytes: int | None = None
-    missing: list[str] = field(default_factory=list)
     version: int = 0
 
     @property
@@ -250,8 +246,7 @@ class Delta:
 
         CannotMeasure before PostgreSQL 14, which doesn't count them.
         """
-        if _VIEWS["wal"][0] in self.missing:
-            releases.require(self.version, _VIEWS["wal"][0])
+        releases.require(self.version, _VIEWS["wal"][0])
         counts = _there(self.wal)
         if "wal_sync" in counts:
             return int(counts["wal_sync"]), counts["wal_sync_time"] / 1000
@@ -269,10 +264,18 @@ class Delta:
 
     @property
     def writes(self) -> pd.Series:
-        """Existing pages of 8 kB written out of the pool, by who; extension is apart."""
+        """Existing pages of 8 kB written out of the pool, by who; extension is apart.
+
+        CannotMeasure before 8.3, which counts none.
+        """
         if self.io is not None:
             return _pages(self.io, "write")
-        counts = self._background()
+        view = _VIEWS["bgwriter"][0]
+        releases.require(self.version, view)
+        counts = _there(self.bgwriter)
+        if "buffers_backend" not in counts:  # commit 6f5c38dcd0, five days after HOT
+            columns = f"all columns of {view}"
+            raise releases.too_old(self.version, releases.SINCE[view], columns, development=True)
         return pd.Series(
             {
                 "checkpointer": counts["buffers_checkpoint"],
@@ -283,35 +286,6 @@ class Delta:
             name="writes",
         )
 
-    def _background(self) -> dict[str, float]:
-        """Counts of the background writer; CannotMeasure before 8.3, which has none."""
-        view = _VIEWS["bgwriter"][0]
-        if view in self.missing:
-            releases.require(self.version, view)
-        counts = _there(self.bgwriter)
-        if "buffers_backend" not in counts:  # commit 6f5c38dcd0, five days after HOT
-            columns = f"all columns of {view}"
-            raise releases.too_old(self.version, releases.SINCE[view], columns, development=True)
-        return counts
-
-    def per(self, transactions: float) -> dict[str, float]:
-        """Pages read and written, and bytes of WAL, per transaction.
-
-        Without what the release doesn't count.
-        """
-        if not transactions > 0:
-            raise RerunError(
-                f"I/O per transaction needs a positive number of transactions, not {transactions}."
-            )
-        totals = {
-            "reads": self.reads.sum(),
-            "writes": None if self.io is None and self.bgwriter is None else self.writes.sum(),
-            "wal_bytes": self.wal_bytes,
-        }
-        return {
-            name: float(value) / transactions for name, value in totals.items() if value is not None
-        }
-
 
 def _there(counts: dict[str, float] | None) -> dict[str, float]:
     """Counts that every release has, once the block has ended."""
@@ -321,7 +295,6 @@ def _there(counts: dict[str, float] | None) -> dict[str, float]:
 
 
 def _pages(io: pd.DataFrame, verb: str) -> pd.Series:
-    """Pages read, written or added, by backend type."""
     io = io[io["object"] != "wal"]
     if f"{verb}_bytes" in io:
         pages = io[f"{verb}_bytes"] / PAGE
@@ -380,7 +353,6 @@ class Counters(Closing):
     def measured(
         self,
         *connections: psycopg.Connection,
-        settle: float | None = None,
         idle: Sequence[psycopg.Connection] = (),
     ) -> Iterator[Delta]:
         """Count around a block of work; the Delta is filled when the block ends.
@@ -391,10 +363,9 @@ class Counters(Closing):
         hand in theirs as they leave and are waited for; `idle` are others' that stay
         and do nothing, so nobody waits for them.
         """
-        settle = self._settle if settle is None else settle
-        delta = Delta(missing=list(self.missing), version=self._version)
+        delta = Delta(version=self._version)
         self._flush(connections)
-        time.sleep(settle)
+        time.sleep(self._settle)
         before = self._read()
         if self._stale(before):
             self._learn_relations()
@@ -402,7 +373,7 @@ class Counters(Closing):
             before = self._read()
         yield delta
         self._wait_for_leavers(before.now, [*connections, *idle])
-        time.sleep(settle)
+        time.sleep(self._settle)
         self._flush(connections)
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count
@@ -425,7 +396,7 @@ class Counters(Closing):
             ) from error
 
     def _prepare(self) -> dict[str, str]:
-        """The reading's statements for this release: name to SQL; sets `missing` too."""
+        """The reading's statements for this release: name to SQL."""
         [found] = self._run("SELECT oid FROM pg_database WHERE datname = current_database()")
         self._database = found["oid"]
         views = _offered(self._conn, {name: view for name, (view, _) in _VIEWS.items()})
@@ -434,7 +405,6 @@ class Counters(Closing):
             calls = _offered(self._conn, wanted)
             return ", ".join(f"{name}({argument}) AS {column}" for column, name in calls.items())
 
-        self.missing = [view for name, (view, _) in _VIEWS.items() if name not in views]
         lsn = releases.wal_position(self._version)
         statements = {name: f"SELECT * FROM {view}" for name, view in views.items()}
         if releases.has(self._version, "pg_stat_get_backend_io"):
@@ -473,7 +443,7 @@ class Counters(Closing):
                 for name, sql in self._statements.items()
             }
         [moment] = rows.pop("moment")
-        frames = {name: numbers(found, _KEYS[name]) for name, found in rows.items()}
+        frames = {name: _numbers(found, _KEYS[name]) for name, found in rows.items()}
         reading = _Reading(moment["now"], moment["lsn"], frames)
         if self._learned_at is None:
             self._stale(reading)
@@ -490,25 +460,19 @@ class Counters(Closing):
                 " are kept."
             ) from error
 
-    def _wait_for_leavers(
-        self, since: str, connections: Sequence[psycopg.Connection], patience: float = 2.0
-    ) -> None:
+    def _wait_for_leavers(self, since: str, connections: Sequence[psycopg.Connection]) -> None:
         """Wait until other backends that worked since then have left, but not for ever.
 
         A backend leaves this list after it has handed in its counts.
         """
         ours = [self._pid, *(conn.info.backend_pid for conn in connections)]
         working = releases.working_backends(self._conn)
-        deadline = time.monotonic() + patience
-        while self._run(working, [self._database, ours, since]):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.02)
+        clock.until(lambda: not self._run(working, [self._database, ours, since]), 2, 0.02)
 
     # -- subtraction -----------------------------------------------------------
 
     def _fill(self, delta: Delta, before: _Reading, after: _Reading) -> None:
-        start, end = (wal.Position.parse(one.lsn, self._version) for one in (before, after))
+        start, end = (releases.wal_bytes(self._version, one.lsn) for one in (before, after))
         delta.wal_bytes = end - start
         changes = {
             name: _subtract(frame, before.frames[name]) for name, frame in after.frames.items()
@@ -526,7 +490,7 @@ class Counters(Closing):
             io = changes["io"]
             if "own_io" in changes:  # what the probe itself has caused
                 io = io.sub(changes["own_io"].reindex(io.index, fill_value=0))
-            delta.io = _changed(io, constant=["op_bytes"]).reset_index()
+            delta.io = _changed(io).reset_index()
         delta.relations = self._relations(changes["relations"])
 
     def _relations(self, changes: pd.DataFrame) -> pd.DataFrame:
@@ -539,29 +503,11 @@ class Counters(Closing):
         return frame.sort_values(["read", "hit"], ascending=False, ignore_index=True)
 
 
-def numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
-    """Rows as a frame of numbers indexed by the key columns; times of reset left out."""
-    # column by column: to let pandas find out the types would take longer than many a measured
-    # block
-    counted = [name for name in rows[0] if name not in (*keys, "stats_reset")]
-    labels = [[row[key] for row in rows] for key in keys]
-    index = (
-        pd.MultiIndex.from_arrays(labels, names=keys)
-        if len(keys) > 1
-        else pd.Index(*labels, name=keys[0])
-        if keys
-        else None
-    )
-    return pd.DataFrame(
-        {name: _column([row[name] for row in rows]) for name in counted}, index=index
-    )
-
-
-def _column(values: list[int | float | None]) -> np.ndarray:
-    """Whole numbers if all are, else floats; nothing counts as 0."""
-    if all(type(value) is int for value in values):
-        return np.array(values, dtype=np.int64)
-    return np.array([0 if value is None else value for value in values], dtype=float)
+def _numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
+    """Rows as a frame of numbers indexed by the key columns; nothing counts as 0."""
+    frame = pd.DataFrame(rows).drop(columns="stats_reset", errors="ignore")
+    frame = frame.set_index(keys) if keys else frame
+    return frame.apply(pd.to_numeric).fillna(0)
 
 
 def _subtract(after: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
@@ -571,6 +517,7 @@ def _subtract(after: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
     return change
 
 
-def _changed(frame: pd.DataFrame, constant: Sequence[str] = ()) -> pd.DataFrame:
-    counts = frame.drop(columns=list(constant), errors="ignore")
+def _changed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows in which anything was counted; op_bytes is a size."""
+    counts = frame.drop(columns="op_bytes", errors="ignore")
     return frame[(counts != 0).any(axis=1)].copy()

@@ -49,7 +49,6 @@ def kinds(
     cluster: Cluster,
     groups: Mapping[str, Sequence[str]],
     *,
-    settings: Mapping[str, str | int] | None = None,
     unreported: Collection[str] = (),
 ) -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
@@ -62,7 +61,7 @@ def kinds(
     a stripped program, for other processors than x86-64, and for a program that is loaded at
     changing addresses.
     """
-    counted = _counted(cluster, groups, settings, unreported)
+    counted = _counted(cluster, groups, None, unreported)
     frames = [code.told_apart(executed).assign(group=group) for group, code, executed in counted]
     return pd.concat(frames, ignore_index=True)[COLUMNS]
 
@@ -109,7 +108,7 @@ def _counted(
     names = callgrind.Names(dict)
     with callgrind.counting(cluster) as stem:
         with ThreadPoolExecutor(1) as beside:
-            reading = beside.submit(_Code.read, program)
+            reading = beside.submit(_code_of, program)
             options += ["--dump-instr=yes", "--dump-line=no"]
             callgrind._run(cluster, statements, settings, stem, options)
             code = reading.result()
@@ -124,42 +123,18 @@ def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tupl
     --dump-instr).
     """
     found: dict[int, tuple[str, int]] = {}
-    ours, function, address, called = False, "", 0, False
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if key == "ob":
-            ours = Path(callgrind._name(names["ob"], value)).name == program
-        elif key == "cob":
-            callgrind._name(names["ob"], value)
-        elif key in ("fn", "cfn"):
-            name = callgrind._name(names["fn"], value)
-            function = name if key == "fn" else function
-        elif key == "calls":
-            called = True  # the next line is what the call cost
-        elif not equals and line[:1] in set("0123456789+-*"):
-            place, _, cost = line.partition(" ")
-            address = (
-                address
-                if place == "*"
-                else int(place, 0)
-                if place[0] not in "+-"
-                else address + int(place)
-            )
-            if ours and not called:
-                found[address] = (function, found.get(address, ("", 0))[1] + int(cost))
-            called = False
+    address = 0
+    for (where, function), _, position, cost, called in callgrind.costs(text, names):
+        if position[0] in "+-":
+            address += int(position)
+        elif position != "*":
+            address = int(position, 0)
+        if called is None and where.rpartition("/")[2] == program:
+            found[address] = (function, found.get(address, ("", 0))[1] + cost)
     return found
 
 
 class _Code:
-    """A program's instructions by address."""
-
-    @classmethod
-    @cache
-    def read(cls, program: Path) -> "_Code":
-        """The code of a program; objdump takes some seconds, so once is enough."""
-        return cls(program)
-
     def __init__(self, program: Path):
         done = subprocess.run(
             ["objdump", "-d", "-w", "--no-show-raw-insn", str(program)],
@@ -268,3 +243,6 @@ class _Code:
                 return False
             number += 1
         return False
+
+
+_code_of = cache(_Code)  # objdump takes some seconds, so once is enough

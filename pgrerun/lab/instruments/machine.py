@@ -100,12 +100,10 @@ class Load:
     """How busy others kept the machine during a block; filled when the block ends.
 
     `fraction`: share of all CPU time that went to processes which are neither this
-    one nor its descendants, plus what the hypervisor took away; 0 to 1. `seconds`: length of the
-    block.
+    one nor its descendants, plus what the hypervisor took away; 0 to 1.
     """
 
     fraction: float = 0.0
-    seconds: float = 0.0
 
 
 @contextmanager
@@ -120,12 +118,12 @@ def other_load() -> Iterator[Load]:
     before, threads = _readings(), kernel_threads()
     started = time.perf_counter()
     yield load
-    load.seconds = time.perf_counter() - started
+    judged = time.perf_counter() - started >= 0.1
     busy, total, ours = (after - earlier for after, earlier in zip(_readings(), before))
     # one that has ended takes its time with it
     kernel = sum(spent - threads.get(pid, 0.0) for pid, spent in kernel_threads().items())
     others = max(0.0, busy - ours - kernel)
-    load.fraction = min(1.0, others / total) if load.seconds >= 0.1 and total else 0.0
+    load.fraction = min(1.0, others / total) if judged and total else 0.0
 
 
 def _readings() -> tuple[float, float, float]:

@@ -99,7 +99,6 @@ def sample_wait_events(server: Server, every: float = 0.005) -> Iterator[WaitEve
 
 # -- context switches ----------------------------------------------------------------
 
-PER_TRANSACTION = {"voluntary": "per transaction", "involuntary": "per transaction"}
 # The load's backends are those that came after the one that asks; and for how long all have been
 # there.
 _NEWER = """
@@ -111,60 +110,40 @@ _NEWER = """
     HAVING count(*) >= %s"""
 
 
-@dataclass
-class ContextSwitches:
-    """Switches of one backend while the load ran, the mean of `backends` that were watched.
-
-    Complete when the block ends.
-    """
-
-    voluntary: float = 0.0
-    involuntary: float = 0.0
-    backends: int = 0
-
-    def per_transaction(self, transactions: float) -> dict[str, float]:
-        """The same for each of the `transactions` of one client.
-
-        Empty if the load was over too soon to be watched.
-        """
-        if not self.backends:
-            return {}
-        return {
-            "voluntary": self.voluntary / transactions,
-            "involuntary": self.involuntary / transactions,
-        }
-
-
 @contextmanager
-def count_context_switches(
-    server: Server, clients: int, *, every: float = 0.005, most: int = 4
-) -> Iterator[ContextSwitches]:
+def count_context_switches(server: Server, clients: int) -> Iterator[dict[str, float]]:
     """Count the switches of a load's backends from when all `clients` of them are connected to the
     end of each.
 
-    `most` of them are read, `every` so many seconds and from outside, in some ten microseconds
+    What is given has, when the block ends, the voluntary and the involuntary ones of a backend
+    while the load ran, the mean of those that were watched; nothing if the load was over too soon.
+    Some backends are read, every few milliseconds and from outside, in some ten microseconds
     each: the load may be timed meanwhile. What a load of a few dozen readings does before the first
     and after the last is some per cent of it. CannotMeasure if the server's processes can't be
     seen from here.
     """
     server.require("processes")
-    found = ContextSwitches()
+    found: dict[str, float] = {}
     totals: list[NDArray[np.float64]] = []
     with (
         server.connect() as connection,  # before the load, whose backends are those that follow
-        meanwhile(lambda over: totals.extend(_watch(connection, clients, every, most, over))),
+        meanwhile(lambda over: totals.extend(_watch(connection, clients, over))),
     ):
         yield found
     if totals:
-        found.voluntary, found.involuntary = map(float, np.mean(totals, axis=0))
-        found.backends = len(totals)
+        means = map(float, np.mean(totals, axis=0))
+        found.update(zip(("voluntary", "involuntary"), means, strict=True))
 
 
 def _watch(
-    connection: psycopg.Connection, clients: int, every: float, most: int, over: threading.Event
+    connection: psycopg.Connection,
+    clients: int,
+    over: threading.Event,
+    every: float = 0.005,
+    most: int = 4,
 ) -> Iterator[NDArray[np.float64]]:
-    """Voluntary and involuntary switches of some of a load's backends, each to its end or until it
-    is `over`.
+    """Voluntary and involuntary switches of `most` of a load's backends, read `every` so many
+    seconds, each to its end or until it is `over`.
     """
     seen = None
     while seen is None and not over.wait(0.001):
@@ -223,8 +202,8 @@ CAUSES = {
 }
 
 
-def sample_stacks(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd.DataFrame:
-    """Call chains of every so-manieth context switch of processes while something else keeps them
+def sample_stacks(pids: Iterable[int], seconds: float) -> pd.DataFrame:
+    """Call chains of every twentieth context switch of processes while something else keeps them
     busy.
 
     A profile of the CPU clock (`perf.py`) sees a process only while it runs; this one sees the
@@ -237,7 +216,7 @@ def sample_stacks(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd
     with PrivateDirectory(base_directory()) as place:
         data = place.path / "data"
         done = perf.perf(
-            *perf.RECORD, *stack_options(every), "-p", listed, "-o", data, "--", "sleep", seconds
+            *perf.RECORD, *stack_options(20), "-p", listed, "-o", data, "--", "sleep", seconds
         )
         if not data.exists():
             raise ServerError(
@@ -248,7 +227,7 @@ def sample_stacks(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd
     return parse_stacks(script.stdout)
 
 
-def stack_options(every: int = 20) -> tuple[str, ...]:
+def stack_options(every: int) -> tuple[str, ...]:
     """What makes perf take the call chain of every so-manieth context switch.
 
     The chain is copied from the stack (DWARF), because programs without frame pointers break perf's

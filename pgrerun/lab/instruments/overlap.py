@@ -26,14 +26,13 @@ PROGRAM = (sys.executable, "-I", "-S", overlap_program.__file__)
 
 @dataclass(frozen=True)
 class Overlap:
-    """What `copies` copies did together: seconds until the last one ended, processor share.
+    """What copies did together: seconds until the last one ended, processor share.
 
     `processor` is processor seconds of all copies over elapsed seconds of the one
     processor they shared (0 to 1), `request` the median of the seconds that a read or a write
     took, `between` the mean of those that a copy spent outside of them in a cycle.
     """
 
-    copies: int
     elapsed: float
     processor: float
     request: float
@@ -117,7 +116,7 @@ def run(
     request = statistics.median(taken for one in ended for taken in one["requests"])
     outside = sum(one["end"] - one["start"] - sum(one["requests"]) for one in ended)
     processor = sum(one["cpu"] for one in ended) / elapsed
-    return Overlap(copies, elapsed, processor, request, outside / copies / cycles)
+    return Overlap(elapsed, processor, request, outside / copies / cycles)
 
 
 def _line(copy: subprocess.Popen[str]) -> str:

@@ -9,14 +9,13 @@ which `server.extension` provides; how often pages were read is `counters.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.lab.server import Server, releases, row, value
+from pgrerun.lab.server import Server, releases, row
 from pgrerun.lab.server.queries import Parameters
 
 _POOL = """
@@ -53,8 +52,8 @@ _INFOMASK_2 = {13: "HEAP_KEYS_UPDATED", 14: "HEAP_HOT_UPDATED", 15: "HEAP_ONLY_T
 _COLUMNS = ["relation", "fork", "block", "kind", "dirty"]
 
 
-def evict_all(conn: psycopg.Connection) -> int:
-    """Empty the buffer pool, dirty pages being written first; the number evicted.
+def evict_all(conn: psycopg.Connection) -> None:
+    """Empty the buffer pool, dirty pages being written first.
 
     Pages in use stay. PostgreSQL 17 and superuser only (CannotMeasure).
     """
@@ -64,21 +63,21 @@ def evict_all(conn: psycopg.Connection) -> int:
         " to_regproc('pg_buffercache_evict') IS NOT NULL"
     )
     all_at_once, one_by_one = row(conn, functions)
+    if not (all_at_once or one_by_one):
+        raise CannotMeasure(
+            "contrib:pg_buffercache",
+            "The buffer pool can't be emptied in place: pg_buffercache isn't installed in this"
+            " database, or only as an older release had it.",
+        )
+    query = """
+        SELECT count(*) FILTER (WHERE pg_buffercache_evict(bufferid)) FROM pg_buffercache
+        WHERE relfilenode IS NOT NULL"""
+    if all_at_once:
+        query = "SELECT buffers_evicted FROM pg_buffercache_evict_all()"
     try:
-        if all_at_once:
-            return value(conn, int, "SELECT buffers_evicted FROM pg_buffercache_evict_all()")
-        if one_by_one:
-            query = """
-                SELECT count(*) FILTER (WHERE pg_buffercache_evict(bufferid)) FROM pg_buffercache
-                WHERE relfilenode IS NOT NULL"""
-            return value(conn, int, query)
+        conn.execute(query)
     except psycopg.errors.InsufficientPrivilege as error:
         raise CannotMeasure("superuser", f"The buffer pool can't be emptied: {error}") from None
-    raise CannotMeasure(
-        "contrib:pg_buffercache",
-        "The buffer pool can't be emptied in place: pg_buffercache isn't installed in this"
-        " database, or only as an older release had it.",
-    )
 
 
 def touched(
@@ -227,17 +226,6 @@ def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
 _Node = tuple[int, int, int]  # tablespace, database, relfilenode
 
 
-@dataclass(frozen=True)
-class _Relation:
-    """What a page's kind depends on."""
-
-    oid: int
-    name: str
-    method: str  # access method: "heap", "btree", ...
-    relkind: str
-    catalog: bool
-
-
 def _node(page: DictRow) -> _Node:
     return page["reltablespace"], page["reldatabase"], page["relfilenode"]
 
@@ -263,13 +251,12 @@ def _pool(conn: psycopg.Connection) -> list[DictRow]:
 
 
 def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
-    """Name the relation and the kind of each page."""
     relations = _relations(conn, {_node(page) for page in pages})
     btrees = [
-        (relations[_node(page)].oid, page["block"])
+        (relations[_node(page)]["oid"], page["block"])
         for page in pages
         if _node(page) in relations
-        and relations[_node(page)].method == "btree"
+        and relations[_node(page)]["method"] == "btree"
         and page["relforknumber"] == 0
         and page["block"] > 0
     ]
@@ -277,14 +264,14 @@ def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
     for page in pages:
         relation = relations.get(_node(page))
         page["fork"] = _FORKS[page["relforknumber"]]
-        page["relation"] = relation and relation.name
+        page["relation"] = relation and relation["name"]
         page["kind"] = _kind(page["fork"], page["block"], relation, types)
     frame = pd.DataFrame(pages, columns=_COLUMNS)
     return frame.sort_values(["relation", "fork", "block"], ignore_index=True)
 
 
-def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Relation]:
-    """Relations of this database, and shared ones."""
+def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, DictRow]:
+    """Relations of this database, and shared ones: what a page's kind depends on."""
     found = _rows(
         conn,
         """
@@ -303,10 +290,7 @@ def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Rela
         WHERE database IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))""",
         [list(column) for column in zip(*nodes)] or [[], [], []],
     )
-    return {
-        (one.pop("tablespace"), one.pop("database"), one.pop("node")): _Relation(**one)
-        for one in found
-    }
+    return {(one["tablespace"], one["database"], one["node"]): one for one in found}
 
 
 def _btree_types(
@@ -325,20 +309,20 @@ def _btree_types(
 
 
 def _kind(
-    fork: str, block: int, relation: _Relation | None, types: Mapping[tuple[int, int], str]
+    fork: str, block: int, relation: DictRow | None, types: Mapping[tuple[int, int], str]
 ) -> str:
     if fork in ("vm", "fsm"):
         return fork
     if relation is None:
         return "other database"
-    if relation.method == "btree":
-        letter = types.get((relation.oid, block), "")
+    if relation["method"] == "btree":
+        letter = types.get((relation["oid"], block), "")
         kind = "btree meta" if block == 0 else _BTREE_PAGES.get(letter, "btree deleted")
-    elif relation.relkind == "i":
-        kind = f"{relation.method} page"
+    elif relation["relkind"] == "i":
+        kind = f"{relation['method']} page"
     else:
-        kind = {"t": "toast", "S": "sequence"}.get(relation.relkind, "heap")
-    return f"catalog {kind}" if relation.catalog else kind
+        kind = {"t": "toast", "S": "sequence"}.get(relation["relkind"], "heap")
+    return f"catalog {kind}" if relation["catalog"] else kind
 
 
 def _rows(conn: psycopg.Connection, sql: str, parameters: Parameters) -> list[DictRow]:

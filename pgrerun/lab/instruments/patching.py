@@ -44,17 +44,12 @@ def answering(programs: Programs, routine: str, answer: int) -> Iterator[Path]:
     code = machine_code(machine, answer)
     image[offset : offset + len(code)] = code
     with private.PrivateDirectory(private.base_directory(), who) as home:
-        yield _installed(home, original, bytes(image))
-
-
-def _installed(home: private.PrivateDirectory, original: Path, image: bytes) -> Path:
-    """The patched program in a place from which it finds the files of its installation."""
-    folder = home.folder("bin")
-    folder.chmod(0o755)
-    program = folder / original.name
-    program.write_bytes(image)
-    program.chmod(0o755)
-    for part in ("lib", "lib64", "share"):
-        if (original.parent.parent / part).is_dir():
-            (home.path / part).symlink_to(original.parent.parent / part)
-    return program
+        folder = home.folder("bin")
+        folder.chmod(0o755)
+        program = folder / original.name
+        program.write_bytes(image)
+        program.chmod(0o755)
+        for part in ("lib", "lib64", "share"):  # it finds its installation's files beside itself
+            if (original.parent.parent / part).is_dir():
+                (home.path / part).symlink_to(original.parent.parent / part)
+        yield program

@@ -15,10 +15,8 @@ from typing import Any
 import psycopg
 
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import text_plans
 from pgrerun.lab.server import releases
-from pgrerun.lab.server.queries import Parameters
 
 _BUFFERS = {
     f"{kind} {verb} Blocks": f"{kind}_{verb}".lower()
@@ -170,19 +168,11 @@ class Plan:
             title = f"{properties['Partial Mode']} {title}"
         return f"Parallel {title}" if properties.get("Parallel Aware") else title
 
-    def __str__(self) -> str:
-        return self.shape()
-
 
 def explain(
-    conn: psycopg.Connection,
-    sql: str,
-    parameters: Parameters = None,
-    *,
-    execute: bool = False,
-    **options: bool | str,
+    conn: psycopg.Connection, sql: str, *, execute: bool = False, **options: bool | str
 ) -> Plan:
-    """The plan of one statement (its parameters filled in as literals).
+    """The plan of one statement.
 
     `options` are EXPLAIN's own (`settings=True`, `generic_plan=True`, `wal=True`).
     With `execute` the statement runs, with ANALYZE, BUFFERS and timing off, inside a
@@ -195,17 +185,17 @@ def explain(
     if execute:
         untimed = {"timing": False} if releases.has_late(conn, "EXPLAIN (TIMING)") else {}
         options = {"analyze": True, "buffers": True, **untimed, **options}
-    settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
-    # literals, because EXPLAIN must see the very statement that a client would send as text
-    cursor = psycopg.ClientCursor(conn)
-    statement = releases.readable(version, f"{_explain(version, settings, execute)} {sql}")
-    statement_log.log_statement(statement)  # which this cursor doesn't report
+    word = {True: "ON", False: "OFF"}
+    settings = "".join(
+        f", {name} {to if isinstance(to, str) else word[to]}" for name, to in options.items()
+    )
+    statement = f"{_explain(version, settings, execute)} {sql}"
     # by itself it needs no transaction, which takes two round trips
     idle = conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     alone = conn.autocommit and idle and not execute
     inside = nullcontext() if alone else conn.transaction(force_rollback=execute)
-    with statement_log.quoted(statement), inside:
-        return _read(cursor.execute(statement, parameters).fetchall())
+    with inside:
+        return _read(conn.execute(statement, prepare=False).fetchall())
 
 
 def _explain(version: int, settings: str = "", execute: bool = False) -> str:
@@ -221,10 +211,6 @@ def _read(rows: list[Any]) -> Plan:
         return _node(text_plans.document([first, *others]), {})
     [top] = first if not isinstance(first, str) else json.loads(first)
     return _node(top["Plan"], {name: value for name, value in top.items() if name != "Plan"})
-
-
-def _option(value: bool | str) -> str:
-    return value if isinstance(value, str) else "ON" if value else "OFF"
 
 
 def _node(document: dict[str, Any], about: dict[str, Any]) -> Plan:

@@ -29,7 +29,6 @@ def run(
     *,
     variables: Mapping[str, int] | None = None,
     seed: int | None = None,
-    waiting: bool = False,
 ) -> None:
     """Run a pgbench script so many times, committing each time.
 
@@ -40,8 +39,8 @@ def run(
     A SELECT's rows are thrown away.
 
     seed: begins the session's random numbers anew (`seed_random`); without, they go on.
-    waiting: whether each commit waits for the flush of its WAL. The session's
-        synchronous_commit is afterwards what it was.
+    No commit waits for the flush of its WAL; the session's synchronous_commit is afterwards what it
+    was.
     Needs an autocommit connection (ParameterError). Before PostgreSQL 11 a block can't commit:
     there each transaction is a block of its own, which is parsed and planned anew; and before 9.0,
     which has no blocks, a call of the session's temporary function.
@@ -50,49 +49,41 @@ def run(
         raise ParameterError("A script that commits in the server needs an autocommit connection.")
     declared, body = _translated(script, variables or {})
     version = connection.info.server_version
+    sent = _singly(version, declared, body, transactions)
     if releases.has(version, "commit in a block"):
         loop = f"FOR drawn_{ITERATION} IN 1..{transactions} LOOP\n{body}\nCOMMIT; END LOOP;"
         sent = iter([f"DO $pgrerun$ DECLARE {declared}BEGIN {loop} END $pgrerun$"])
-    elif releases.has(version, "blocks that aren't stored (DO)"):
-        sent = _blocks(declared, body, transactions)
-    else:
-        sent = _calls(declared, body, transactions)
     if seed is not None:
         seed_random(connection, seed)
-    waiting = waiting or not releases.knows(version, "synchronous_commit")
-    before = "" if waiting else value(connection, str, "SHOW synchronous_commit")
+    knows = releases.knows(version, "synchronous_commit")
+    before = value(connection, str, "SHOW synchronous_commit") if knows else ""
     set_commit = "SELECT set_config('synchronous_commit', %s, false)"
-    if not waiting:
+    if before:
         connection.execute(set_commit, ["off"])
     try:
         for statements in sent:
             connection.execute(statements)
     finally:
-        if not waiting and not connection.broken:
+        if before and not connection.broken:
             connection.execute(set_commit, [before])
 
 
-def _blocks(declared: str, body: str, transactions: int) -> Iterator[str]:
-    """The transactions as a DO statement each, many of them sent at once."""
-    for first in range(1, transactions + 1, _AT_ONCE):
-        last = min(first + _AT_ONCE, transactions + 1)
-        yield ";".join(
-            f"BEGIN; DO $pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {number};\n"
-            f"BEGIN\n{body}\nEND $pgrerun$; COMMIT"
-            for number in range(first, last)
-        )
-
-
-def _calls(declared: str, body: str, transactions: int) -> Iterator[str]:
-    """The transactions as calls of a function, many of them sent at once."""
-    yield (
-        "CREATE OR REPLACE FUNCTION pg_temp.pgrerun_load(int) RETURNS void LANGUAGE plpgsql AS"
-        f" $pgrerun$ DECLARE {declared}drawn_{ITERATION} int := $1;\nBEGIN\n{body}\nEND $pgrerun$"
+def _singly(version: int, declared: str, body: str, transactions: int) -> Iterator[str]:
+    """The transactions as a block or a call each, many of them sent at once."""
+    code = lambda number: (
+        f"$pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {number};\n"
+        f"BEGIN\n{body}\nEND $pgrerun$"
     )
+    one = lambda number: f"DO {code(number)}"
+    if not releases.has(version, "blocks that aren't stored (DO)"):
+        yield (
+            "CREATE OR REPLACE FUNCTION pg_temp.pgrerun_load(int) RETURNS void LANGUAGE plpgsql AS"
+            f" {code('$1')}"
+        )
+        one = lambda number: f"SELECT pg_temp.pgrerun_load({number})"
     for first in range(1, transactions + 1, _AT_ONCE):
         last = min(first + _AT_ONCE, transactions + 1)
-        calls = (f"SELECT pg_temp.pgrerun_load({number})" for number in range(first, last))
-        yield ";".join(f"BEGIN; {call}; COMMIT" for call in calls)
+        yield ";".join(f"BEGIN; {one(number)}; COMMIT" for number in range(first, last))
 
 
 def _translated(script: str, variables: Mapping[str, int]) -> tuple[str, str]:

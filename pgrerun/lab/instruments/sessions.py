@@ -10,6 +10,7 @@ from typing import TypeVar
 import psycopg
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import clock
 from pgrerun.lab.server import Server, releases, set_session, value
 
 T = TypeVar("T")
@@ -87,12 +88,19 @@ def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 @contextmanager
 def waiting(server: Server, statement: str) -> Iterator[None]:
-    """A statement in a session of its own waits for a lock; the block has to let it go on."""
+    """A statement in a session of its own waits for a lock; the block has to let it go on.
+
+    The block begins after half a minute as well: whoever looks then sees that it doesn't wait.
+    """
     with server.connect() as session, server.connect() as watch:
         pool = ThreadPoolExecutor(1)
         sent = pool.submit(session.execute, statement)
         pool.shutdown(wait=False)
-        await_wait(watch, session.info.backend_pid, "Lock", sent.done)
+        waits = releases.waits_for(server.version, "Lock")
+        activity = releases.activity(watch)
+        asked = f"SELECT EXISTS (SELECT 1 FROM {activity} WHERE {waits} AND pid = %s)"
+        pid = session.info.backend_pid
+        clock.until(lambda: sent.done() or value(watch, bool, asked, (pid,)), 30, 0.005)
         try:
             yield
         finally:
@@ -106,21 +114,16 @@ def repeating(server: Server, commands: Sequence[str]) -> Iterator[int]:
     Every command is parsed and planned anew. The block ends when the last one has; psycopg's error
     if one failed.
     """
-    enough = threading.Event()
-    with server.connect() as connection, ThreadPoolExecutor(1) as beside:
+    with server.connect() as connection:
         connection.prepare_threshold = None
 
-        def work() -> None:
-            while not enough.is_set():
+        def work(over: threading.Event) -> None:
+            while not over.is_set():
                 for command in commands:
                     connection.execute(command)
 
-        working = beside.submit(work)
-        try:
+        with meanwhile(work):
             yield connection.info.backend_pid
-        finally:
-            enough.set()
-        working.result()
 
 
 @contextmanager
@@ -134,21 +137,3 @@ def snapshot(server: Server, held: bool = True) -> Iterator[psycopg.Connection |
         session.execute("SELECT 1")
         yield session
         session.rollback()
-
-
-def await_wait(
-    connection: psycopg.Connection, pid: int, wait_type: str, over: Callable[[], bool]
-) -> None:
-    """Return when a backend waits for something of this type, or when that is `over`.
-
-    After half a minute as well: whoever looks then sees that it didn't wait. CannotMeasure where
-    the release doesn't tell what is waited for.
-    """
-    waits = releases.waits_for(connection.info.server_version, wait_type)
-    activity = releases.activity(connection)
-    asked = f"SELECT EXISTS (SELECT 1 FROM {activity} WHERE {waits} AND pid = %s)"
-    until = time.monotonic() + 30
-    while not over() and time.monotonic() < until:
-        if value(connection, bool, asked, (pid,)):
-            return
-        time.sleep(0.005)

@@ -40,12 +40,9 @@ def run(cluster: Cluster, lines: Sequence[str]) -> str:
         answers.seek(0)
         printed = answers.read()
     error = re.search("ERROR: .*", done.stderr)
-    if done.returncode:
-        said = done.stderr.strip()
-    elif error:
-        said = error[0]
-    else:
+    if done.returncode == 0 and error is None:
         return printed
+    said = done.stderr.strip() if done.returncode or error is None else error[0]
     raise ServerError(f"A single-user backend failed: {said[-500:]}")
 
 

@@ -22,9 +22,7 @@ def pages_of(
     query = f"""
         SELECT name, pg_relation_size(name::regclass, %s) / {_BLOCK}
         FROM unnest(%s::text[]) AS name"""
-    rows: list[tuple[str, int]]
-    rows = connection.execute(query, [fork, list(relations)]).fetchall()
-    found = dict(rows)
+    found: dict[str, int] = dict(connection.execute(query, [fork, list(relations)]).fetchall())
     return {name: found[name] for name in relations}
 
 

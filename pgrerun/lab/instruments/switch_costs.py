@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,20 +30,11 @@ while letter := os.read(0, 1):
 """
 
 
-@dataclass(frozen=True)
-class Handoff:
-    """Seconds of one handoff: `elapsed` until the other process runs, `processor` time of both
-    together.
-    """
+def handoff_latency(rounds: int) -> dict[str, float]:
+    """Microseconds that it costs that a process wakes another on the next processor.
 
-    elapsed: float
-    processor: float
-
-
-def handoff_latency(rounds: int = 1000) -> Handoff:
-    """What it costs that a process wakes another on the next processor.
-
-    The two send each other one byte in turns, through pipes. CannotMeasure with one processor.
+    `elapsed` until the other runs, and `processor` time of both together. The two send each other
+    one byte in turns, through pipes. CannotMeasure with one processor.
     """
     here, there = two_processors()
     with _echo(here, there) as (to, back):
@@ -53,7 +43,7 @@ def handoff_latency(rounds: int = 1000) -> Handoff:
         _ping(to, back, rounds)
         elapsed, used = time.perf_counter() - began, time.thread_time() - used
     # one round is two handoffs, and the other process works as much as this one
-    return Handoff(elapsed / rounds / 2, used / rounds)
+    return {"elapsed": 1e6 * elapsed / rounds / 2, "processor": 1e6 * used / rounds}
 
 
 def ipc_costs(rounds: int = 2000) -> dict[str, float]:

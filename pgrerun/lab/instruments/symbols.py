@@ -16,7 +16,7 @@ Nothing is guessed.
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 import pandas as pd
@@ -50,11 +50,6 @@ def routines(program: Path) -> pd.DataFrame:
     known file that file. A routine's name may occur several times with different files.
     CannotMeasure for a stripped program or one that isn't 64-bit little-endian ELF.
     """
-    return _routines(program, program.stat().st_mtime_ns).copy()
-
-
-@lru_cache(maxsize=4)
-def _routines(program: Path, changed: int) -> pd.DataFrame:
     image = program.read_bytes()
     sections, symbols = _symbols(image, program)
     functions = sorted(
@@ -63,7 +58,10 @@ def _routines(program: Path, changed: int) -> pd.DataFrame:
     )
     told = _told(image, sections, symbols)
     files = [s.file if s.static else told.get(s.name) for s in functions]
-    rows = zip((s.name for s in functions), files, _running(files), reversed(_running(files[::-1])))
+    latest = lambda known, file: file or known
+    before = accumulate(files, latest)
+    after = reversed([*accumulate(files[::-1], latest)])
+    rows = zip((s.name for s in functions), files, before, after)
     return pd.DataFrame(
         [(name, file or (a if a == b else None), a, b) for name, file, a, b in rows],
         columns=COLUMNS,
@@ -142,12 +140,3 @@ def _told(
         elif symbol.kind == _FUNC and "." in symbol.name:
             found.setdefault(symbol.name.partition(".")[0], set()).add(symbol.file)
     return {name: files.pop() for name, files in found.items() if len(files) == 1}
-
-
-def _running(files: list[tuple[str, int] | None]) -> list[tuple[str, int] | None]:
-    """The last file that was known, at each place."""
-    found, last = [], None
-    for file in files:
-        last = file or last
-        found.append(last)
-    return found

@@ -15,6 +15,7 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import process_table
 from pgrerun.lab.server import Server
 from pgrerun.lab.server.entrance import encryption
+from pgrerun.lab.server.private import Closing
 
 UNIX, LOOPBACK, NETWORK = "Unix socket", "TCP loopback", "TCP network"
 
@@ -65,7 +66,7 @@ class Spent:
     backend: float | None = None
 
 
-class Line:
+class Line(Closing):
     """A connection, made by the library and then spoken to by its socket; use it in a `with` block.
 
     `route` says where it leads: UNIX, LOOPBACK or NETWORK. CannotMeasure if it is encrypted, as its
@@ -74,13 +75,11 @@ class Line:
 
     def __init__(self, server: Server):
         self._server = server
-
-    def __enter__(self) -> "Line":
-        self.connection = self._server.connect()
+        self.connection = server.connect()
         if encryption(self.connection):
             raise CannotMeasure(
                 "unencrypted connection",
-                f"The connection to {self._server.name} is encrypted, so its messages are made"
+                f"The connection to {server.name} is encrypted, so its messages are made"
                 " where they can't be counted.",
             )
         info = self.connection.info
@@ -88,15 +87,14 @@ class Line:
             self.route = UNIX
         else:
             self.route = LOOPBACK if info.hostaddr in ("127.0.0.1", "::1") else NETWORK
-        self._backend = Path(f"/proc/{info.backend_pid}") if self._server.can("processes") else None
+        self._backend = Path(f"/proc/{info.backend_pid}") if server.can("processes") else None
         self._socket = socket.socket(fileno=os.dup(self.connection.fileno()))
         # With a limit, Python polls before it receives, as libpq does. A plain recv on a Unix
         # socket is woken once more for nothing, when the other side has read what was sent (Linux,
         # unix_write_space).
         self._socket.settimeout(60)
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
         self._socket.close()
         self.connection.close()
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Solution:
-    """Steady state with `customers` in the network.
+    """Steady state of the network.
 
     `throughput` is in cycles per second, `utilization` the busy share (0 to 1) of
     each station, by name.
     """
 
-    customers: int
     throughput: float
     utilization: dict[str, float]
 
@@ -44,7 +43,7 @@ def solve(demands: Mapping[str, float], customers: int, delays: Collection[str] 
         throughput = n / sum(residence.values())
         queue = {station: throughput * seconds for station, seconds in residence.items()}
     busy = {station: throughput * demand for station, demand in demands.items()}
-    return Solution(customers, throughput, busy)
+    return Solution(throughput, busy)
 
 
 def perfect_overlap(demands: Mapping[str, float], customers: int) -> Solution:
@@ -54,4 +53,4 @@ def perfect_overlap(demands: Mapping[str, float], customers: int) -> Solution:
     """
     throughput = min(customers / sum(demands.values()), 1 / max(demands.values()))
     busy = {station: throughput * demand for station, demand in demands.items()}
-    return Solution(customers, throughput, busy)
+    return Solution(throughput, busy)

@@ -12,18 +12,7 @@ MAX_USAGE = 5
 """BM_MAX_USAGE_COUNT of src/include/storage/buf_internals.h."""
 
 
-class _Pool:
-    def use(self, page: Hashable) -> None:
-        """Request one page."""
-        raise NotImplementedError
-
-    def use_all(self, pages: Iterable[Hashable]) -> None:
-        """Request pages one after the other."""
-        for page in pages:
-            self.use(page)
-
-
-class Clock(_Pool):
+class Clock:
     """A pool of `size` buffers under PostgreSQL's clock sweep."""
 
     def __init__(self, size: int):
@@ -63,7 +52,7 @@ class Clock(_Pool):
         return sum(page in self._usage for page in pages)
 
 
-class LRU(_Pool):
+class LRU:
     """A pool of `size` buffers that displaces the page whose last use is longest ago."""
 
     def __init__(self, size: int):
@@ -76,7 +65,9 @@ class LRU(_Pool):
         longest ago.
         """
         pool = cls(len(buffers))
-        pool.use_all(held[0] for held in (*buffers[hand:], *buffers[:hand]) if held)
+        for held in (*buffers[hand:], *buffers[:hand]):
+            if held:
+                pool.use(held[0])
         return pool
 
     def use(self, page: Hashable) -> None:

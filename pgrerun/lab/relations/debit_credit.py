@@ -42,25 +42,6 @@ _HISTORY = "history (bid int4, tid int4, aid int4, amount float8, string text)"
 
 
 @dataclass(frozen=True)
-class Consistency:
-    """The invariant of DebitCredit: every transaction adds 10.0 to one tuple of each relation.
-
-    account, teller, branch: sums of balances, which start at 0; amount: sum of history's
-    amounts; transactions: tuples in history. Sums are exact: multiples of 10 below 2^53.
-    """
-
-    account: float
-    teller: float
-    branch: float
-    amount: float
-    transactions: int
-
-    @property
-    def consistent(self) -> bool:
-        return {self.account, self.teller, self.branch, self.amount} == {AMOUNT * self.transactions}
-
-
-@dataclass(frozen=True)
 class DebitCredit:
     """Relations of so many tuples, keys counted from 1.
 
@@ -105,35 +86,22 @@ class DebitCredit:
 
     # --- relations ----------------------------------------------------------------------------
 
-    def load(
-        self,
-        server_or_connection: Server | psycopg.Connection,
-        *,
-        fillfactor: int = 100,
-        logged: bool = True,
-    ) -> None:
+    def load(self, server_or_connection: Server | psycopg.Connection) -> None:
         """Create branch, teller, account and history in the current schema, replacing earlier ones
         of ours.
 
         Figure 2.2's attributes, types and B-trees (plain, not unique); every balance is 0 and
         every string the same. Frozen and analyzed, so that repeated loads give the same pages
         and no later read writes hint bits.
-
-        fillfactor: of branch, teller and account, 10 to 100 %.
-        logged: whether changes go into the WAL; before PostgreSQL 9.1 they always do.
         Takes a server or an autocommit connection. ServerError if a name is somebody else's.
         """
-        if not 10 <= fillfactor <= 100:
-            raise ParameterError(f"A fillfactor lies between 10 and 100 percent, not {fillfactor}.")
         with loading.session(server_or_connection) as connection:
-            kind = loading.kind(connection, logged)
             with connection.transaction():
                 for relation, key in _KEYS.items():
                     attributes = (
-                        f"({key} int4, balance float8, string text) WITH (fillfactor ="
-                        f" {fillfactor})"
+                        f"({key} int4, balance float8, string text) WITH (fillfactor = 100)"
                     )
-                    loading.replace(connection, relation, f"CREATE {kind} {relation} {attributes}")
+                    loading.replace(connection, relation, f"CREATE TABLE {relation} {attributes}")
                     # frozen as they come: a vacuum would write every page a second time
                     how = releases.copied(connection)
                     with (
@@ -145,7 +113,7 @@ class DebitCredit:
                     connection.execute(
                         f"CREATE INDEX {relation}_index ON {relation} USING btree ({key})"
                     )
-                loading.replace(connection, "history", f"CREATE {kind} {_HISTORY}")
+                loading.replace(connection, "history", f"CREATE TABLE {_HISTORY}")
             for relation in self.tuples:
                 connection.execute(f"VACUUM FREEZE ANALYZE {relation}")
 
@@ -158,59 +126,44 @@ class DebitCredit:
                 for key in range(first, min(first + 10_000, number + 1))
             )
 
-    def facts(self, server_or_connection: Server | psycopg.Connection) -> pd.DataFrame:
+    def facts(self, server: Server) -> pd.DataFrame:
         """Pages of the relations and their indices, one row each, as they are now.
 
-        Columns: relation (its name, or the index's), kind ("relation", "index"), of (the indexed
-        relation), tuples (live), pages (8 kB unless built otherwise; main fork), tuples_per_page,
-        levels (of a B-tree as the report counts them: root and leaves are two) and
-        levels_from ("metapage" if pageinspect could read it, else "size").
+        Columns: relation (its name, or the index's), kind ("relation", "index"), tuples (live),
+        pages (8 kB unless built otherwise; main fork), levels (of a B-tree as the report counts
+        them: root and leaves are two) and tuples_per_page.
         """
-        if not isinstance(server_or_connection, psycopg.Connection):
-            with contextlib.suppress(CannotMeasure):  # levels are then told from the sizes
-                server_or_connection.extension("pageinspect")
-        with loading.session(server_or_connection) as connection:
-            rows = []
+        indexes = (
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass ORDER BY"
+            " indexrelid"
+        )
+        with contextlib.suppress(CannotMeasure):  # levels are then told from the sizes
+            server.extension("pageinspect")
+        rows = []
+        with server.connect() as connection:
             for relation in self.tuples:
                 tuples = value(connection, int, f"SELECT count(*) FROM {relation}")
                 pages = _pages(connection, relation)
-                rows.append(
-                    {"relation": relation, "kind": "relation", "tuples": tuples, "pages": pages}
-                )
-                for index in _indexes(connection, relation):
-                    levels, source = _levels(connection, index)
-                    row = {"relation": index, "kind": "index", "of": relation, "tuples": tuples}
-                    rows.append(
-                        row
-                        | {
-                            "pages": _pages(connection, index),
-                            "levels": levels,
-                            "levels_from": source,
-                        }
-                    )
-        frame = pd.DataFrame(rows).astype({"levels": "Int64"})
+                rows.append((relation, "relation", tuples, pages, None))
+                for (index,) in connection.execute(indexes, (relation,)).fetchall():
+                    pages, levels = _pages(connection, index), _levels(connection, index)
+                    rows.append((index, "index", tuples, pages, levels))
+        frame = pd.DataFrame(rows, columns=["relation", "kind", "tuples", "pages", "levels"])
         frame["tuples_per_page"] = frame["tuples"] / frame["pages"].where(frame["pages"] > 0)
-        columns = [
-            "relation",
-            "kind",
-            "of",
-            "tuples",
-            "pages",
-            "tuples_per_page",
-            "levels",
-            "levels_from",
-        ]
-        return frame[columns]
+        return frame.astype({"levels": "Int64"})
 
-    def check(self, server_or_connection: Server | psycopg.Connection) -> Consistency:
-        """Sum up the relations in one snapshot; raises nothing about what it finds."""
+    def is_consistent(self, connection: psycopg.Connection) -> bool:
+        """DebitCredit's invariant: every transaction has added 10.0 to one tuple of each relation.
+
+        Balances start at 0, and history holds the amounts. Asked in one snapshot; sums are exact:
+        multiples of 10 below 2^53.
+        """
         sums = ", ".join(
             f"(SELECT coalesce(sum(balance), 0) FROM {name}) AS {name}" for name in _KEYS
         )
-        with loading.session(server_or_connection) as connection:
-            query = f"SELECT {sums}, coalesce(sum(amount), 0), count(*) FROM history"
-            names = [*_KEYS, "amount", "transactions"]
-            return Consistency(**dict(zip(names, row(connection, query), strict=True)))
+        query = f"SELECT {sums}, coalesce(sum(amount), 0), count(*) FROM history"
+        *found, transactions = row(connection, query)
+        return set(found) == {AMOUNT * transactions}
 
     # --- the transaction ----------------------------------------------------------------------
 
@@ -234,7 +187,8 @@ class DebitCredit:
         single transactions touch; load comes from pgbench.
         """
         values = {key: draws.randint(1, self.tuples[relation]) for relation, key in _KEYS.items()}
-        statements = _statements(script)
+        lines = script.splitlines()
+        statements = [line for line in lines if line and not line.startswith(("\\", "--"))]
         drawn = sorted(set(_PAGE_VARIABLE.findall("\n".join(statements))))
         for relation in _KEYS if drawn else ():
             pages = _pages(connection, relation)
@@ -250,34 +204,22 @@ class DebitCredit:
 _PAGE_VARIABLE = re.compile(r":((\w+)_page_\d+)")
 
 
-def _statements(script: str) -> list[str]:
-    return [line for line in script.splitlines() if line and not line.startswith(("\\", "--"))]
-
-
 def _pages(connection: psycopg.Connection, relation: str) -> int:
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
     return value(connection, int, size, (relation,))
 
 
-def _indexes(connection: psycopg.Connection, relation: str) -> list[str]:
-    query = (
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass ORDER BY"
-        " indexrelid"
-    )
-    return [name for (name,) in connection.execute(query, (relation,))]
-
-
-def _levels(connection: psycopg.Connection, index: str) -> tuple[int, str]:
-    """Levels of a B-tree, and whether they come from its metapage or its size."""
+def _levels(connection: psycopg.Connection, index: str) -> int:
+    """Levels of a B-tree, from its metapage or else from its size."""
     where = connection.execute(
         "SELECT quote_ident(n.nspname) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
         " WHERE p.proname = 'bt_metap' AND current_setting('is_superuser') = 'on'"
     ).fetchone()
     if where:
         query = f"SELECT level::int + 1 FROM {where[0]}.bt_metap(%s)"
-        return value(connection, int, query, (index,)), "metapage"
+        return value(connection, int, query, (index,))
     # Inner pages are built 70 % full of entries of 20 bytes; one page of the index is its metapage.
     levels, width = 1, _pages(connection, index) - 1
     while width > 1:
         levels, width = levels + 1, -(-width // 285)
-    return levels, "size"
+    return levels

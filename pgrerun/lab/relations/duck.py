@@ -4,7 +4,6 @@ Where PostgreSQL has to write, DuckDB gets a file (`Duck`); to see how it joins,
 """
 
 import re
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,13 +16,12 @@ _JOIN = re.compile(r'"name":\s*"([A-Z_]*JOIN)\s*"')
 
 
 class Duck(Closing):
-    """One database, removed when it is closed; use it in a `with` block."""
+    """One database where our clusters are, removed when it is closed; use it in a `with` block."""
 
     version = duckdb.__version__
 
-    def __init__(self, folder: str | Path | None = None):
-        """`folder`: below which the file goes; by default where our clusters are."""
-        self._home = PrivateDirectory(Path(folder) if folder else base_directory())
+    def __init__(self) -> None:
+        self._home = PrivateDirectory(base_directory())
         self._connection = duckdb.connect(str(self._home.path / "relations.duckdb"))
 
     def load(self, relation: Wisconsin) -> None:

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from pgrerun.errors import ServerError
-from pgrerun.lab.server import Server, releases, value
+from pgrerun.lab.server import Server, value
 
 MARK = "pgrerun: made for an experiment, replaced at will"
 
@@ -55,12 +55,6 @@ def _taken(connection: psycopg.Connection, name: str) -> bool | None:
         (MARK, name),
     ).fetchone()
     return found[0] if found else None
-
-
-def kind(connection: psycopg.Connection, logged: bool) -> str:
-    """What CREATE makes: a table, logged or not as far as the release knows the difference."""
-    able = releases.writes(connection.info.server_version, "UNLOGGED")
-    return "TABLE" if logged or not able else "UNLOGGED TABLE"
 
 
 def replace(connection: psycopg.Connection, name: str, create: str) -> None:

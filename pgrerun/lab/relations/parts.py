@@ -1,16 +1,16 @@
 """PARTS: the relation of the 1981 benchmark, narrow as a heap, or wide and keyed on pnum (1.5).
 
-Any tuple is computable from its number, here and in SQL alike, so that PostgreSQL, DuckDB and the
-miniature of INGRES have the same. The memorandum gives the attributes, the widths (34 and 200
-bytes) and the numbers of tuples; of the values only that some parts are black and that few are. How
-many follows from its Table 8 (about one in nine and a half, for so many lookups does query g make),
-and so does that nearly all parts meet the qualification of queries d and i, which reads as much as
-g.
+Any tuple is computed from its number by the same SQL, so that PostgreSQL, DuckDB and, through
+DuckDB, INGRES and its miniature have the same. The memorandum gives the attributes, the widths (34
+and 200 bytes) and the numbers of tuples; of the values only that some parts are black and that few
+are. How many follows from its Table 8 (about one in nine and a half, for so many lookups does query
+g make), and so does that nearly all parts meet the qualification of queries d and i, which reads as
+much as g.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import duckdb
 import psycopg
 
 from pgrerun.errors import ParameterError
@@ -44,10 +44,6 @@ _COLOURS = ("gray", "white", "blue", "yellow")
 _PER_PAGE = 5  # wide tuples on a page of INGRES; an insert goes to a page of its own
 _STEP = 401  # prime, so that the inserts meet pages all over the relation, and none twice
 
-# of the part with number n: what Python and SQL (of bigints) both compute
-_BLACK = "n % 19 in (0, 9)"
-_WEIGHT, _ON_HAND = "n * 37 % 1000 + 100", "n * 101 % 199"  # so that qoh < ln(9.5) * weight
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -70,30 +66,10 @@ class Parts:
         """Tuples that a keyed structure is built from; the others are inserted afterwards."""
         return self.tuples * LOADED // (LOADED + INSERTED) if self.wide else self.tuples
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> list[Row]:
         """All tuples, the inserted ones last."""
-        for number in range(1, self.tuples + 1):
-            yield self.row(number)
-
-    def row(self, number: int) -> Row:
-        """One tuple by its number, from 1."""
-        n = number
-        colour = "black" if n % 19 in (0, 9) else _COLOURS[n % len(_COLOURS)]
-        row = (
-            self._pnum(n),
-            _NAMES[n * 7 % len(_NAMES)],
-            colour,
-            n * 37 % 1000 + 100,
-            n * 101 % 199,
-        )
-        return (*row, "") if self.wide else row
-
-    def _pnum(self, number: int) -> int:
-        insert = number - self.loaded - 1
-        if insert < 0:
-            return number
-        pages = -(-self.loaded // _PER_PAGE)
-        return min(insert * _STEP % pages * _PER_PAGE + insert % _PER_PAGE + 1, self.loaded)
+        with duckdb.connect() as engine:
+            return engine.execute(self.select()).fetchall()
 
     def select(self) -> str:
         """SQL for all tuples, in PostgreSQL or DuckDB: computed, not read."""
@@ -108,11 +84,13 @@ class Parts:
             if self.wide
             else ""
         )
+        # few are black, and qoh < ln(9.5) * weight
         return (
             f"SELECT CAST({pnum} AS int) AS pnum, {_chosen(_NAMES, 'n * 7')} AS pname, CASE WHEN"
-            f" {_BLACK} THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color, CAST({_WEIGHT} AS"
-            f" int) AS weight, CAST({_ON_HAND} AS int) AS qoh{filler} FROM (SELECT CAST(n AS"
-            f" bigint) AS n FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
+            f" n % 19 in (0, 9) THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color,"
+            " CAST(n * 37 % 1000 + 100 AS int) AS weight, CAST(n * 101 % 199 AS int) AS qoh"
+            f"{filler} FROM (SELECT CAST(n AS bigint) AS n"
+            f" FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
         )
 
     def load(
@@ -140,6 +118,5 @@ class Parts:
 
 
 def _chosen(words: tuple[str, ...], number: str) -> str:
-    """SQL for the word that a number chooses."""
     cases = " ".join(f"WHEN {place} THEN '{word}'" for place, word in enumerate(words))
     return f"CASE {number} % {len(words)} {cases} END"

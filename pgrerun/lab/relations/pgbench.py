@@ -28,7 +28,7 @@ _ATTRIBUTES = {
 }
 _TUPLES = {
     BRANCHES: "n, 0, NULL",
-    TELLERS: "n, (n - 1) / {tellers} + 1, 0, NULL",
+    TELLERS: "n, (n - 1) / 10 + 1, 0, NULL",
     ACCOUNTS: "n, (n - 1) / {accounts} + 1, 0, ''",
 }
 SCATTERED = "hashint4(n), n"
@@ -53,20 +53,19 @@ class Index:
 class Pgbench:
     """pgbench's relations of so many branches; keys counted from 1, every balance 0.
 
-    Teller t belongs to branch 1 + (t - 1) // tellers_per_branch, and so do accounts.
+    Each branch has ten tellers; teller t belongs to branch 1 + (t - 1) // 10, and so do accounts.
     `prefix` stands before the relations' names: "pgbench_" for pgbench's built-in scripts.
     ParameterError unless all numbers are at least 1.
     """
 
     branches: int = 1
     accounts_per_branch: int = 100_000
-    tellers_per_branch: int = 10
     prefix: str = "pgbench_"
 
     def __post_init__(self) -> None:
-        if min(self.branches, self.accounts_per_branch, self.tellers_per_branch) < 1:
+        if min(self.branches, self.accounts_per_branch) < 1:
             raise ParameterError(
-                f"pgbench's relations need at least one branch, teller and account, not {self}."
+                f"pgbench's relations need at least one branch and account, not {self}."
             )
 
     @property
@@ -77,7 +76,7 @@ class Pgbench:
     @property
     def tellers(self) -> int:
         """Tellers of all branches."""
-        return self.branches * self.tellers_per_branch
+        return 10 * self.branches
 
     @property
     def tuples(self) -> dict[str, int]:
@@ -140,18 +139,17 @@ class Pgbench:
     def load_accounts(
         self,
         server_or_connection: Server | psycopg.Connection,
-        name: str | None = None,
+        name: str,
         *,
         fillfactor: int = 100,
         indexes: Sequence[Index] = (),
         order: str = "",
         autovacuum: bool = False,
     ) -> None:
-        """Create accounts alone, under a name of its own if one is given; else as `load` does.
+        """Create accounts alone, under a name of its own; else as `load` does.
 
         order: SQL by which tuples follow each other on the pages (`SCATTERED`; n is the key).
         """
-        name = name or self.relations[ACCOUNTS]
         with loading.session(server_or_connection) as connection:
             with connection.transaction():
                 self._make(connection, ACCOUNTS, name, fillfactor, indexes, autovacuum, order)
@@ -174,9 +172,7 @@ class Pgbench:
         storage = f" WITH ({', '.join(options)})" if options else ""
         loading.replace(connection, name, f"CREATE TABLE {table} ({_ATTRIBUTES[role]}){storage}")
         if role in _TUPLES:
-            values = _TUPLES[role].format(
-                accounts=self.accounts_per_branch, tellers=self.tellers_per_branch
-            )
+            values = _TUPLES[role].format(accounts=self.accounts_per_branch)
             sorted_by = f" ORDER BY {order}" if order else ""
             connection.execute(
                 f"INSERT INTO {table} SELECT {values}"
@@ -197,13 +193,6 @@ class Pgbench:
             return loading.is_ours(connection, self.relations[HISTORY]) and all(
                 loading.holds(connection, self.relations[role], self.tuples[role]) for role in KEYS
             )
-
-    def has_accounts(
-        self, server_or_connection: Server | psycopg.Connection, name: str | None = None
-    ) -> bool:
-        """Whether the current schema has accounts, by this name, made by us and of this size."""
-        with loading.session(server_or_connection) as connection:
-            return loading.holds(connection, name or self.relations[ACCOUNTS], self.accounts)
 
 
 def _quoted(name: str) -> str:

@@ -18,7 +18,7 @@ Traps of the specifications, and what is done about each
    Ours are right-justified and unique.
 2. The specification has one random order per size. Two relations of the same order
    make a "non-clustered" join on unique1 a walk along both heaps side by side, and
-   starting the second elsewhere in the same cycle (`roll`) only shifts that walk.
+   starting the second elsewhere in the same cycle only shifts that walk.
    Give relation 2 `order=2`, a cycle of another prime: its tuples lie where a
    random order would put them.
 3. Figure 2.1 of 1990 appends (hundred = 0, odd = 1, even = 0): odd is odd there, and here.
@@ -36,7 +36,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isqrt
+from itertools import accumulate, repeat
 
 import duckdb
 import numpy as np
@@ -71,37 +71,23 @@ CYCLES = {
     ),
 }
 
-# Steps of a cycle that are generated at once; at least the square root of the largest prime.
-_BLOCK = 2**16
-# Up to so many values of a cycle that exceed N are located by discrete logarithm.
-FEW = 1_000
+_BLOCK = 2**16  # steps of a cycle that are generated at once
 
 
-def unique1(n: int, start: int = 0, order: int = 1) -> np.ndarray:
-    """The random order of 0..n-1: int32, shape (n,).
+def unique1(n: int, first: int, count: int, order: int = 1) -> np.ndarray:
+    """A slice of the random order of 0..n-1, without the tuples before: int32, shape (count,).
 
     DeWitt 1993: seed = g; repeat seed = g * seed mod p until seed <= N; unique1 = seed - 1.
-    `start` begins at that tuple of the order, which is a cycle; `order` is 1 (the source's)
-    or 2 (an unrelated one, for a second relation). ParameterError if n is out of range.
-    """
-    return unique1_of(n, 0, n, start, order)
-
-
-def unique1_of(n: int, first: int, count: int, start: int = 0, order: int = 1) -> np.ndarray:
-    """`unique1(n, start, order)[first:first + count]`, without the tuples before: int32, shape
-    (count,).
-
-    Costs count * (p - 1) / n steps of the cycle (about 10 ns each) and memory for one
-    block of 65 536 steps beside the result, plus once per n and order the table of
-    `kept_before`: at most some 10 ms if n is just below a power of ten, otherwise one
-    walk around the whole cycle (10 ms at 1e6, 1 s at 1e8).
+    `order` is 1 (the source's) or 2 (an unrelated one, for a second relation). ParameterError if n
+    is out of range. 10 ns per tuple, blocks of 2^16 at a time. The first call for an n also pays
+    for `kept_before`: one walk around the whole cycle (10 ms at 1e6, 1 s at 1e8).
     """
     g, p = _generator(n, order)
     before = kept_before(n, g, p)
     result = np.empty(count, np.int32)
     done = 0
     while done < count:
-        tuple_number = (start + first + done) % n
+        tuple_number = first + done
         block = int(np.searchsorted(before, tuple_number, "right")) - 1
         part = _kept(block, n, g, p)[tuple_number - before[block] :][: count - done]
         result[done : done + len(part)] = part
@@ -119,13 +105,9 @@ def _generator(n: int, order: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _powers(g: int, p: int) -> np.ndarray:
-    """g^0 .. g^(_BLOCK - 1) mod p, by doubling: int64; products stay below 2^54."""
-    powers = np.ones(_BLOCK, np.int64)
-    done = 1
-    while done < _BLOCK:
-        powers[done : 2 * done] = powers[:done] * pow(g, done, p) % p
-        done *= 2
-    return powers
+    """g^0 .. g^(_BLOCK - 1) mod p: int64; products stay below 2^54."""
+    powers = accumulate(repeat(g, _BLOCK - 1), lambda power, _: power * g % p, initial=1)
+    return np.fromiter(powers, np.int64, _BLOCK)
 
 
 def _steps(block: int, g: int, p: int) -> np.ndarray:
@@ -146,15 +128,8 @@ def kept_before(n: int, g: int, p: int) -> np.ndarray:
 
     The rule skips seeds above n, so a tuple's place in the cycle depends on the skips before it.
     """
-    blocks = -(-(p - 1) // _BLOCK)
-    if p - 1 - n <= FEW:
-        lengths = np.full(blocks, _BLOCK)
-        lengths[-1] = p - 1 - (blocks - 1) * _BLOCK
-        places = [_place(seed, g, p) for seed in range(n + 1, p)]
-        kept = lengths - np.bincount(np.array(places, int) // _BLOCK, minlength=blocks)
-    else:
-        counts = [np.count_nonzero(_steps(block, g, p) <= n) for block in range(blocks)]
-        kept = np.array(counts)
+    blocks = range(-(-(p - 1) // _BLOCK))
+    kept = [np.count_nonzero(_steps(block, g, p) <= n) for block in blocks]
     return np.concatenate(([0], np.cumsum(kept)))
 
 
@@ -172,17 +147,6 @@ def cycle_blocks(n: int, order: int = 1) -> tuple[int, int, list[tuple[int, int,
         for number, kept in enumerate(before[:-1])
     ]
     return g, p, blocks
-
-
-def _place(seed: int, g: int, p: int) -> int:
-    """The step of the cycle at which `seed` occurs: its discrete logarithm, by baby and giant
-    steps.
-    """
-    m = isqrt(p) + 1
-    baby = _powers(g, p)[:m]
-    giant = _powers(pow(g, -m, p), p)[:m] * seed % p
-    _, j, i = np.intersect1d(baby, giant, return_indices=True)
-    return (int(i[0]) * m + int(j[0]) - 2) % (p - 1)
 
 
 # Attribute -> rule over unique1, in the order of the source. Names as PostgreSQL folds them.
@@ -205,7 +169,6 @@ _INTEGERS = {
     "1990": ("unique1", "unique2", *_MODULI["1990"], "odd", "even"),
 }
 _STRINGS = ("stringu1", "stringu2", "string4")
-_INDEXED = {"1993": ("unique2", "unique1", "onepercent"), "1990": ("unique2", "unique1", "hundred")}
 
 _WIDTH, _FILLER = 52, ord("x")
 
@@ -216,7 +179,7 @@ class Wisconsin:
 
     attributes: "1993", the scalable set of DeWitt's chapter 4 (onepercent .. oddonepercent), or
         "1990", the set of the report's Figures 2.1 and 2.5 (hundred .. even).
-    roll: the tuple of the random order that comes first; order: 1 or 2, see trap 2 above.
+    order: of unique1, 1 or 2; see trap 2 above.
 
     Raises ParameterError for a name that isn't a plain lower-case identifier and for
     anything else out of range.
@@ -225,7 +188,6 @@ class Wisconsin:
     name: str
     n: int
     attributes: str = "1993"
-    roll: int = 0
     order: int = 1
 
     def __post_init__(self) -> None:
@@ -274,7 +236,7 @@ class Wisconsin:
         """Tuples first .. first + count - 1 as columns: int32 and S52, each of shape (count,).
 
         Any slice is computed by itself and equals that slice of the whole; without count, up
-        to the end. Costs some 150 ns per tuple (see `unique1_of` for the first call).
+        to the end. See `unique1` for what the first call costs.
         """
         count = self.n - first if count is None else count
         columns = {name: np.empty(count, np.int32) for name in self.integers}
@@ -296,7 +258,7 @@ class Wisconsin:
             raise IndexError(
                 f"tuples {first} to {first + count - 1} of relation {self.name}, which has {self.n}"
             )
-        u1 = unique1_of(self.n, first, count, self.roll, self.order)
+        u1 = unique1(self.n, first, count, self.order)
         u2 = np.arange(first, first + count, dtype=np.int32)
         out["unique1"][:] = u1
         out["unique2"][:] = u2
@@ -321,7 +283,7 @@ class Wisconsin:
         self,
         server_or_connection: Server | psycopg.Connection,
         *,
-        indexes: Sequence[str] | bool = False,
+        indexes: Sequence[str] = (),
         vacuum: bool = True,
         logged: bool = True,
     ) -> None:
@@ -329,17 +291,22 @@ class Wisconsin:
 
         The tuples are sent by one binary COPY in the order of unique2, so that the order of the
         heap is the order of unique2, and frozen, so that no later read writes hint bits.
-        indexes: as for `create_indexes` (False: none; True: the three of the benchmark).
+        indexes: attributes, each of a B-tree NAME_ATTRIBUTE. By unique2 it is clustered: its order
+            is the heap's. Plain, not unique, as in the sources.
         logged: whether its changes go into the WAL; before PostgreSQL 9.1 they always do.
         Memory stays at a few megabytes for any n. Takes a server or an autocommit connection.
         """
         with loading.session(server_or_connection) as connection:
-            kind = loading.kind(connection, logged)
+            able = releases.writes(connection.info.server_version, "UNLOGGED")
+            kind = "TABLE" if logged or not able else "UNLOGGED TABLE"
             with connection.transaction():
                 loading.replace(connection, self.name, self._create(kind))
                 self._copy(connection)
             if indexes:
-                self.create_indexes(connection, *(() if indexes is True else indexes))
+                for one in track(indexes, f"indexing {self.name}"):
+                    connection.execute(
+                        f"CREATE INDEX {self.name}_{one} ON {self.name} USING btree ({one})"
+                    )
             if vacuum:
                 connection.execute(f"VACUUM FREEZE ANALYZE {self.name}")
 
@@ -358,49 +325,21 @@ class Wisconsin:
         Every chunk is the same memory, overwritten by the next: only what varies from tuple to
         tuple is written again, not the lengths and the filler.
         """
-        chunk = np.zeros(min(_CHUNK, self.n), self._record())
-        chunk["attributes"] = len(self.integers) + len(self.texts)
-        for name in self.integers:
-            chunk[f"{name} length"] = 4
+        # PostgreSQL documentation, "COPY", "Binary Format": big-endian, a length before each value
+        widths = dict.fromkeys(self.integers, 4) | dict.fromkeys(self.texts, _WIDTH)
+        fields = [("attributes", ">i2")]
+        for name, width in widths.items():
+            fields += [(f"{name} length", ">i4"), (name, ">i4" if width == 4 else f"{width}u1")]
+        chunk = np.zeros(min(_CHUNK, self.n), np.dtype(fields))
+        chunk["attributes"] = len(widths)
+        for name, width in widths.items():
+            chunk[f"{name} length"] = width
         for name in self.texts:
-            chunk[f"{name} length"] = _WIDTH
             chunk[name] = _FILLER
         for first in track(range(0, self.n, _CHUNK), f"loading {self.name}"):
             part = chunk[: self.n - first]
             self.fill(part, first, len(part))
             yield part
-
-    def _record(self) -> np.dtype:
-        """PostgreSQL's documentation, "COPY", "Binary Format": big-endian, a length before each
-        value.
-        """
-        fields = {"attributes": ">i2"}
-        for name in self.integers:
-            fields |= {f"{name} length": ">i4", name: ">i4"}
-        for name in self.texts:
-            fields |= {f"{name} length": ">i4", name: f"{_WIDTH}u1"}
-        return np.dtype(list(fields.items()))
-
-    def create_indexes(
-        self, server_or_connection: Server | psycopg.Connection, *attributes: str
-    ) -> None:
-        """B-trees NAME_ATTRIBUTE; without attributes the benchmark's three.
-
-        unique2 (clustered: its order is the heap's), unique1 (not clustered) and the third,
-        onepercent or hundred. Plain, not unique, as in the sources.
-        """
-        with loading.session(server_or_connection) as connection:
-            for attribute in track(
-                attributes or _INDEXED[self.attributes], f"indexing {self.name}"
-            ):
-                if attribute not in self.integers + self.texts:
-                    raise ParameterError(
-                        f"Relation {self.name} has no attribute {attribute!r}; it has"
-                        f" {', '.join(self.integers + self.texts)}."
-                    )
-                connection.execute(
-                    f"CREATE INDEX {self.name}_{attribute} ON {self.name} USING btree ({attribute})"
-                )
 
     # --- DuckDB -------------------------------------------------------------------------------
 
@@ -424,21 +363,7 @@ COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"
 
 
-@lru_cache(maxsize=1)
-def _three_letters() -> np.ndarray:
-    """The three letters of each number below 26^3, as the low bytes of a little-endian uint64."""
-    digits = (
-        np.arange(26**3, dtype=np.uint64)[:, None]
-        // np.array([676, 26, 1], np.uint64)
-        % np.uint64(26)
-    )
-    return (digits + np.uint64(ord("A"))) @ np.array([1, 2**8, 2**16], np.uint64)
-
-
 def _right_justified(out: np.ndarray, values: np.ndarray) -> None:
     """Seven base-26 digits A..Z, right-justified, into columns 0 to 6."""
-    # 26^6 exceeds the largest n, so the first letter is A
-    high, low = np.divmod(values, 26**3)
-    letters = _three_letters()
-    word = np.uint64(ord("A")) | letters[high] << np.uint64(8) | letters[low] << np.uint64(32)
-    out[:, :7] = word.astype("<u8")[:, None].view(np.uint8)[:, :7]
+    for place in range(7):
+        out[:, 6 - place] = ord("A") + values // 26**place % 26

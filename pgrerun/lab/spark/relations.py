@@ -21,10 +21,9 @@ _DIGITS = (digits + ascii_uppercase)[:26]  # as conv writes them
 def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
     """A SELECT of the relation's tuples, each with all attributes, in so many partitions.
 
-    ParameterError for other attributes than those of 1993, or a start elsewhere in the random
-    order.
+    ParameterError for other attributes than those of 1993.
     """
-    if (relation.attributes, relation.roll) != ("1993", 0):
+    if relation.attributes != "1993":
         raise ParameterError("Spark makes the relations of 1993 only.")
     generator, prime, blocks = cycle_blocks(relation.n, relation.order)
     low, high = (

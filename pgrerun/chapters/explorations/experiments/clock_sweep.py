@@ -136,7 +136,8 @@ def replayed(held: Held) -> Iterator[Row]:
                 pages = pages_of[watched]
                 yield _row(name, CROWD, watched, step) | {"kept": pool.kept(pages) / len(pages)}
             for member in _crowd(step):
-                pool.use_all(pages_of[member])
+                for page in pages_of[member]:
+                    pool.use(page)
 
 
 # ---- provisions for another strategy

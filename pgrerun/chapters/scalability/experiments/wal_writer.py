@@ -20,9 +20,9 @@ from pgrerun.chapters.scalability.experiments.builds import (
     programs,
 )
 from pgrerun.chapters.scalability.load import SQL, TPS, UNFLUSHED, ours, processors
-from pgrerun.lab.instruments import pgbench, sessions, wal
+from pgrerun.lab.instruments import pgbench, sessions
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened, side_by_side
 
 PATCH = ["walwriter"]
@@ -115,7 +115,7 @@ def _watched(server: Cluster, over: threading.Event) -> dict[str, float]:
         positions, hints = SQL.text("wal_writer.positions"), SQL.text("wal_writer.hints")
         while not over.wait(EVERY):
             [found] = connection.execute(positions).fetchall()
-            inserted, flushed = (wal.Position.parse(str(one), version).bytes for one in found)
+            inserted, flushed = (releases.wal_bytes(version, str(one)) for one in found)
             looks.append((time.perf_counter(), inserted, flushed))
             [[versions, unknown]] = connection.execute(hints).fetchall()
             shares.append(unknown / versions)

@@ -75,7 +75,7 @@ def lives(bed: Testbed) -> Iterator[Row]:
         {release: request(specs[release], wanted) for release, wanted in left.items()}, AT_ONCE
     )
     failed: dict[tuple[str, str], str] = {}
-    for _ in track(sum(map(len, left.values())), "claims on each release"):
+    for _ in track(range(sum(map(len, left.values()))), "claims on each release"):
         release, answer = next(found, ("", {}))
         if "failed" in answer:
             failed[answer["chapter"], release] = answer["failed"]

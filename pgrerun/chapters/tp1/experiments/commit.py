@@ -54,7 +54,7 @@ def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     left = file.read_bytes().count(NEVER_COMMITTED)
     with cluster.connect() as connection:
         kept, former, visible = SQL.run(connection, "commit.after_recovery").fetchone()
-        balanced = bank.check(connection).consistent
+        balanced = bank.is_consistent(connection)
     yield {
         "committed": done.transactions,
         "kept": kept,

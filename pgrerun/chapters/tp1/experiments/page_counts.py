@@ -120,11 +120,12 @@ def per_transaction(
         with counter.measured(*backends) as delta:
             for turn in range(counted):
                 bank.run_once(backends[turn % number], draws, script)
-    each, frame = delta.per(counted), delta.relations
+    frame = delta.relations
     place = frame["relation"].where(frame["relation"].isin(PLACES), "other_relations")
     place = place.where(~frame["kind"].str.startswith("catalog"), "catalogs")
     read = frame.groupby(place)["read"].sum().reindex(PLACES, fill_value=0) / counted
-    metrics = {"reads": each["reads"], "writes": each["writes"], "wal": each["wal_bytes"]}
+    metrics = {"reads": delta.reads.sum(), "writes": delta.writes.sum(), "wal": delta.wal_bytes}
+    metrics = {name: float(found) / counted for name, found in metrics.items()}
     return metrics | read.add_prefix("reads_of_").to_dict()
 
 
