@@ -31,7 +31,7 @@ import numpy as np
 from pgrerun.errors import RecordError
 from pgrerun.progress import track
 from pgrerun.record import agreement, claims, reader, runs, sources
-from pgrerun.record.reader import Conclusions
+from pgrerun.record.reader import Part
 from pgrerun.record.sources import Found, Refused
 from pgrerun.record.verdicts import Judgement, Verdict
 
@@ -212,13 +212,13 @@ def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
             shutil.rmtree(one.folder, ignore_errors=True)
     told: list[_Read | Refused] = [one for one in found if isinstance(one, Refused)]
     told += [
-        _kept(outcome) if isinstance(outcome, Conclusions) else Refused(one.words, outcome.reason)
+        _kept(outcome) if isinstance(outcome, Part) else Refused(one.words, outcome.reason)
         for one, outcome in zip(there, outcomes)
     ]
     return told
 
 
-def _kept(record: Conclusions) -> _Read:
+def _kept(record: Part) -> _Read:
     head = record.head
     judged = [Judgement.from_dict(verdict) for verdict in record.verdicts]
     # a record speaks for its own chapter alone

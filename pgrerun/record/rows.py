@@ -6,18 +6,16 @@ clients, release). `frame` makes a typed table of them, `write` and `read` keep 
 `observations` gives the long form that records before format 3 had, in which records are compared.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 
 from pgrerun.record import sequential
-from pgrerun.record.schema import COLUMNS, DISTURBED, LEFT_OUT, typed
+from pgrerun.record.schema import COLUMNS, typed
 
 HOW: Mapping[str, str] = {
     "comparison": "INTEGER",  # of several in one experiment, from 0; empty where none is repeated
@@ -166,27 +164,26 @@ def busy(table: pd.DataFrame) -> tuple[int, int]:
 def observations(
     run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The numbers of a table in the long form of `schema.COLUMNS`, a row per metric.
+    """The numbers of a table that count in the long form of `schema.COLUMNS`, a row per metric.
 
     A variant is called by the values of its factors.
     """
     factors = [name for name in table if name not in units and name not in HOW]
     rows = []
-    for row in table.to_dict("records"):
+    for row in counted(table).to_dict("records"):
         variant = ", ".join(
             f"{row[name]}" if isinstance(row[name], str) else f"{name} {row[name]}"
             for name in factors
             if not pd.isna(row[name])
         )
-        flags = {DISTURBED: row["disturbed"], LEFT_OUT: bool(row["left_out"])}
-        told = json.dumps({name: value for name, value in flags.items() if value})
+        block, position, seed = (
+            0 if pd.isna(row[name]) else int(row[name]) for name in ("block", "position", "seed")
+        )
+        head = (run, chapter, experiment, variant or experiment, block, position)
         for metric, unit in units.items():
             if unit in (TEXT, TRUTH) or metric not in row or pd.isna(row[metric]):
                 continue
-            block, position = (0 if pd.isna(row[n]) else int(row[n]) for n in ("block", "position"))
-            seed = 0 if pd.isna(row["seed"]) else int(row["seed"])
-            head = (run, chapter, experiment, variant or experiment, block, position)
-            rows.append((*head, metric, float(row[metric]), unit, seed, row["started_at"], told))
+            rows.append((*head, metric, float(row[metric]), unit, seed, row["started_at"], "{}"))
     long = pd.DataFrame(rows, columns=list(COLUMNS))
     if long.empty:
         return long
@@ -194,5 +191,4 @@ def observations(
     same = long.duplicated(["variant", "block", "metric"], keep=False)
     numbers = long[same].groupby(["variant", "block", "metric"]).cumcount() + 1
     long.loc[same, "variant"] = long.loc[same, "variant"] + ", row " + numbers.astype(str)
-    assert np.isfinite(long.loc[~long["flags"].str.contains(DISTURBED), "value"]).all()
     return typed(long)

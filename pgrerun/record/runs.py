@@ -50,7 +50,6 @@ from pgrerun.record.schema import (
     OBSERVATIONS,
     VERDICTS,
     is_name,
-    undisturbed,
 )
 
 __all__ = [
@@ -591,7 +590,7 @@ class Record:
     @cached_property
     def observations(self) -> pd.DataFrame:
         """All numbers that count, in the long form; see COLUMNS."""
-        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
+        return pd.concat([part.observations for part in self.parts], ignore_index=True)
 
     @property
     def chapters(self) -> list[str]:
