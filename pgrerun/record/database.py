@@ -45,16 +45,11 @@ class Database:
         self.connection = duckdb.connect()
         self.chapter = chapter
         self._units: dict[tuple[str, str, str], Mapping[str, str]] = {}
-        self._attached: set[str] = set()
         self._replayed = False  # whether the rows of `RUN` are those of a finished record
         printed.load(self.connection)
         claims.load(self.connection)
-        self.connection.execute(
-            "CREATE TABLE claims.verdicts (run text, chapter text, claim text, verdict text,"
-            " basis text, evidence text)"
-        )
         for name in (RUN, *map(schema_of, runs.published())):
-            self._attach(name)
+            self.connection.execute(f"ATTACH ':memory:' AS {name}")
         # nothing in a query may read or write files: a stranger's record is data
         self.connection.execute("SET enable_external_access = false")
         if chapter:
@@ -68,13 +63,7 @@ class Database:
 
     # ---- filling
 
-    def _attach(self, name: str) -> None:
-        if name not in self._attached:
-            self._attached.add(name)
-            self.connection.execute(f"ATTACH ':memory:' AS {name}")
-
     def _schema(self, run: str, chapter: str) -> None:
-        self._attach(run)
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {run}.{chapter}")
 
     def add(
@@ -185,10 +174,6 @@ class Database:
     def experiments(self, run: str = RUN) -> set[str]:
         """The chapter's experiments of which a run has rows."""
         return {name for r, c, name in self._units if (r, c) == (run, self.chapter)}
-
-    def units(self, experiment: str) -> Mapping[str, str]:
-        """The units of an experiment's metrics."""
-        return self._units.get((RUN, self.chapter, experiment), {})
 
     def metric(self, table: str, name: str, condition: str) -> pd.DataFrame:
         """Values of one metric: columns value, block, alpha, disk. `condition` is SQL, or empty."""

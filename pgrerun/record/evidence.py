@@ -55,12 +55,6 @@ from pgrerun.record.verdicts import Part
 
 _REFERENCE = re.compile(r"\b(?!printed\b)([a-z]\w*)\.([A-Za-z]\w*)(?:\[([^\]]*)\])?")
 _PRINTED = re.compile(r"\bprinted\.(\w+)\.(\w+)\.(\w+)")
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
 _EXACT: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
     ast.Gt: operator.gt,
@@ -162,10 +156,7 @@ def _rule(claim: str, given: dict[str, Any], query: str) -> Rule:
 
 def tables_of(rule: Rule, database: Database) -> set[str]:
     """The experiments whose rows a rule looks at."""
-    found: set[str] = set()
-    for text in rule.texts():
-        found |= experiments_in(text, database)
-    return found
+    return {name for text in rule.texts() for name in experiments_in(text, database)}
 
 
 def is_query(text: str) -> bool:
@@ -298,9 +289,9 @@ class _Expression:
             case ast.Call(func=ast.Name(id="min" | "max" as over), args=[first, second]):
                 pick = {"min": np.minimum, "max": np.maximum}[over]
                 return self._arithmetic(pick, self._number(first), self._number(second))
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in claims.OPERATORS:
                 both = self._number(left), self._number(right)
-                return self._arithmetic(_ARITHMETIC[type(op)], *both)
+                return self._arithmetic(claims.OPERATORS[type(op)], *both)
         raise BookError(f"In the expression {self.text!r} {ast.unparse(node)!r} can't be used.")
 
     def _arithmetic(self, how: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
@@ -419,16 +410,12 @@ def _found(rule: Rule, database: Database, seed: int) -> Any:
     parts: dict[str, Any] = _queried(rule.query, database) if rule.query else {}
     if set(parts) == {"still_there"}:
         return parts["still_there"]
-    for name, text in rule.evidence.items():
-        parts[name] = evaluate(database, text, seed)
-    for name, text in rule.supporting_evidence.items():
-        parts[name] = verdicts.supporting(evaluate(database, text, seed))
-    for name, text in rule.facts.items():
-        so = evaluate(database, text, seed)
-        against = rule.opposite.get(name)
-        parts[name] = Part(so, opposite=evaluate(database, against, seed)) if against else so  # type: ignore[arg-type]
-    for name, text in rule.supporting.items():
-        parts[name] = verdicts.supporting(evaluate(database, text, seed))
+    value: Callable[[str], Any] = lambda text: evaluate(database, text, seed)
+    parts |= {name: value(text) for name, text in {**rule.evidence, **rule.facts}.items()}
+    for name, text in rule.opposite.items():
+        parts[name] = Part(parts[name], opposite=value(text))
+    for name, text in {**rule.supporting_evidence, **rule.supporting}.items():
+        parts[name] = Part(value(text), essential=False)
     return parts[""] if set(parts) == {""} else parts
 
 
@@ -448,7 +435,7 @@ def _queried(query: str, database: Database) -> dict[str, Any]:
         else:
             value = statistics.exact(float(row["value"]))
             name = "" if row.get("part") is None else str(row["part"])
-            parts[name] = value if essential else verdicts.supporting(value)
+            parts[name] = value if essential else Part(value, essential=False)
     return parts
 
 

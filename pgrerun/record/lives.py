@@ -4,7 +4,6 @@ That chapter judges claims of the others on releases side by side. Here its reco
 itself and by the chapters whose claims these are, beside what the release notes say.
 """
 
-import csv
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -121,11 +120,10 @@ class Note:
 @cache
 def notes() -> tuple[Note, ...]:
     """The sentences of PostgreSQL's release notes that lives are compared with."""
-    with NOTES.open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            Note(row["release"], row["section"], row["words"], tuple(row["claims"].split()))
-            for row in csv.DictReader(lines)
-        )
+    return tuple(
+        Note(row["release"], row["section"], row["words"], tuple(row["claims"].split()))
+        for row in printed.lines(NOTES)
+    )
 
 
 def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:

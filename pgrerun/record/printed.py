@@ -278,9 +278,7 @@ def load(connection: duckdb.DuckDBPyConnection) -> None:
 @cache
 def _all_checks() -> pd.DataFrame:
     found = [
-        evaluate_checks(_checks(chapter)).assign(
-            chapter=chapter, document=source(names(chapter)[0]).document
-        )
+        _checked(chapter).assign(chapter=chapter, document=source(names(chapter)[0]).document)
         for chapter in CHAPTERS
     ]
     return pd.concat(found).replace("", None)
@@ -332,13 +330,13 @@ def derived(name: str) -> pd.DataFrame:
     return frame
 
 
-def _checks(chapter: str = "") -> list[dict[str, str]]:
-    with open(CHECKS, newline="", encoding="utf-8") as lines:
-        rows = csv.DictReader(lines, strict=True)
-        return [row for row in rows if chapter in ("", row["chapter"])]
+def lines(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file, by the names of its columns."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, strict=True))
 
 
-CHAPTERS = sorted({check["chapter"] for check in _checks()})
+CHAPTERS = sorted({check["chapter"] for check in lines(CHECKS)})
 """The chapters whose documents' figures can be recomputed."""
 
 
@@ -351,7 +349,11 @@ def recomputed(chapter: str) -> pd.DataFrame:
         raise RecordError(
             f"Nothing is recomputed for chapter {chapter!r}. Chapters: {', '.join(CHAPTERS)}."
         )
-    return evaluate_checks(_checks(chapter)).drop(columns="rule")
+    return _checked(chapter).drop(columns="rule")
+
+
+def _checked(chapter: str) -> pd.DataFrame:
+    return evaluate_checks(check for check in lines(CHECKS) if check["chapter"] == chapter)
 
 
 def evaluate_checks(checks: Iterable[Mapping[str, str]]) -> pd.DataFrame:

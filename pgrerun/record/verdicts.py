@@ -134,47 +134,26 @@ class Part:
 Evidence = Interval | bool | Mapping[str, Part] | None
 
 
-def supporting(value: Any) -> Part:
-    """A fact or number that the document doesn't claim, or that isn't what it is about."""
-    return Part(value, essential=False)
-
-
-def fact(value: bool | None, opposite: bool | None) -> Part:
-    """An essential fact, and whether its opposite was shown."""
-    return Part(value, opposite=opposite)
-
-
-def greater(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
-    """Whether a measured number is greater: yes, no, or None where the interval can't tell.
-
-    `than` is positive where there is a `margin`, the smallest excess of interest as a share: what
-    is greater by less than that isn't.
-    """
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    bound = than * (1 + margin)
-    if not found.enough or found.low <= bound < found.high:
+def greater(x: Interval, than: float) -> bool | None:
+    """Whether a measured number is greater: yes, no, or None where the interval can't tell."""
+    if not x.enough or x.low <= than < x.high:
         return None
-    return found.low > bound
+    return x.low > than
 
 
-def less(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
-    """The mirror image of `greater`, for positive numbers."""
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    bound = than / (1 + margin)
-    if not found.enough or found.low < bound <= found.high:
+def less(x: Interval, than: float) -> bool | None:
+    """The mirror image of `greater`."""
+    if not x.enough or x.low < than <= x.high:
         return None
-    return found.high < bound
+    return x.high < than
 
 
-def about(x: Interval | float, value: float, share: float) -> bool | None:
+def about(x: Interval, value: float, share: float) -> bool | None:
     """Whether a positive number is within a share of `value`, both ways; None if it can't tell."""
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    if not found.enough:
-        return None
     low, high = value / (1 + share), value * (1 + share)
-    if low <= found.low and found.high <= high:
+    if x.enough and low <= x.low and x.high <= high:
         return True
-    return False if found.high < low or found.low > high else None
+    return False if x.enough and (x.high < low or x.low > high) else None
 
 
 def every(facts: Iterable[bool | None]) -> bool | None:
@@ -764,9 +743,10 @@ class Judge:
             )
         return self._claims[id]
 
-    def _keep(self, judgement: Judgement) -> Judgement:
-        as_of = self._rules.get(judgement.claim.id, judgement.rule)
-        judgement = replace(judgement, rule=as_of)
+    def _keep(self, found: Judgement, beside: Mapping[str, Any] | None) -> Judgement:
+        others = {words: _beside(found.claim, given) for words, given in (beside or {}).items()}
+        as_of = self._rules.get(found.claim.id, found.rule)
+        judgement = replace(found, beside={**found.beside, **others}, rule=as_of)
         self._judgements.append(judgement)
         if self._run is not None:
             self._run.add_verdict(judgement.as_dict())
@@ -787,16 +767,14 @@ class Judge:
         `beside` is other evidence, by the words that tell it apart, judged by the same predicate
         and deciding nothing. `regime` is what was measured of the claim's regimes, by name.
         """
-        claim = self.claim(id)
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        measured = _intervals(regime or {})
+        claim, measured = self.claim(id), _intervals(regime or {})
         found = judge(claim, evidence, note, noise)
         if not self._times_decide:
             found = _undecided(found)
         if outside := out_of_regime(claim, measured):
-            others = {outside.beside: replace(found, noise=None, rule="")} | others
-            found = replace(self._outside(claim, outside, note), noise=found.noise)
-        return self._keep(replace(found, beside=others, regime=measured))
+            other = {outside.beside: replace(found, noise=None, rule="")}
+            found = replace(self._outside(claim, outside, note), noise=found.noise, beside=other)
+        return self._keep(replace(found, regime=measured), beside)
 
     def without_evidence(
         self,
@@ -814,9 +792,7 @@ class Judge:
         known = claim.model_copy(update={"regime": " and ".join(measured)})
         if (outside := out_of_regime(known, measured)) is None:
             return None
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        found = self._outside(claim, outside, note)
-        return self._keep(replace(found, beside=others, regime=measured))
+        return self._keep(replace(self._outside(claim, outside, note), regime=measured), beside)
 
     def _outside(self, claim: Claim, outside: Outside, note: str) -> Judgement:
         why = self._why(outside.name, outside.why)
@@ -826,10 +802,8 @@ class Judge:
         self, id: str, reason: CannotMeasure, *, beside: Mapping[str, Any] | None = None
     ) -> Judgement:
         """Record that a claim of this chapter can't be tested here; `beside` as in `judge`."""
-        claim = self.claim(id)
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        found = set_aside(claim, reason.capability, self._why(reason.capability, str(reason)))
-        return self._keep(replace(found, beside=others))
+        why = self._why(reason.capability, str(reason))
+        return self._keep(set_aside(self.claim(id), reason.capability, why), beside)
 
     def _why(self, capability: str, reason: str) -> str:
         return "; ".join(filter(None, (self._elsewhere(capability), reason)))
