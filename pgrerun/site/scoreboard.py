@@ -486,7 +486,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     rows = [
         (change.Index, change.a, change.b)
         for chapter, record in others.items()
-        for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
+        for change in agreement.changes(record, ours[chapter]).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
     tested = _tested(here) & _tested(there)
