@@ -219,15 +219,16 @@ class Notebook:
         arguments = _changed(wanted, changed)
         if self._replayed is None:
             self._measure(wanted, arguments)
-        about = self._about(name)
-        if reason := self.aside.get(name):
-            self._say_aside(name, reason)
-            return None
-        if name not in self.database.experiments():
+            about = self.record.about(name)
+        else:
+            about = self._replayed.about.get(self.name, {}).get(name)
+        if not self._has(name):
             self.aside[name] = CannotMeasure(
                 "a newer record", f"this record has no rows of the experiment {name}"
             )
-            return self.run(name, **changed)
+        if reason := self.aside.get(name):
+            self._say_aside(name, reason)
+            return None
         self._last_aside = ""
         found = self.database.query(f"FROM {name}")
         return shown.Rows(name, found, wanted.units, about or {}, self._commands(name))
@@ -255,8 +256,12 @@ class Notebook:
         rule = self.rules.get(claim)
         asked = evidence.tables_of(rule, self.database) if rule else set()
         for name in self.experiments:
-            if name in asked and name not in self.database.experiments() | set(self.aside):
+            if name in asked and not self._has(name):
                 self.run(name)
+
+    def _has(self, experiment: str) -> bool:
+        """Whether it has rows or was set aside."""
+        return experiment in self.aside or experiment in self.database.experiments()
 
     def _experiment(self, name: str) -> Experiment:
         if name not in self.experiments:
@@ -266,11 +271,6 @@ class Notebook:
             )
         return self.experiments[name]
 
-    def _about(self, name: str) -> dict[str, Any] | None:
-        if self._replayed is not None:
-            return self._replayed.about.get(self.name, {}).get(name)
-        return self.record.about(name)
-
     def _measure(self, wanted: Experiment, arguments: dict[str, Any]) -> None:
         """Complete the rows of an experiment in the record, and put them into the database."""
         name, about = wanted.name, self.record.about(wanted.name)
@@ -279,7 +279,7 @@ class Notebook:
             self.record.keep_rows(name, [])
         if about is None:
             for before in wanted.after:
-                if before not in self.database.experiments() | set(self.aside):
+                if not self._has(before):
                     self._measure(self._experiment(before), {})
             about = self._measured(wanted, arguments)
         self._rules_then |= about.get(RULES, {})
@@ -307,7 +307,7 @@ class Notebook:
             "doc": inspect.getdoc(wanted.function) or "",
             "function": inspect.getsource(wanted.function),
             "settings": "; ".join(dict.fromkeys(filter(None, self.bed.asked))),
-            RULES: self._digests(name),
+            RULES: {one.id: rule_digest(one, rule_text(one)) for one in self._claims_of(name)},
             **_sent(account),
         }
         about |= {CHANGED: arguments} if arguments else {}
@@ -322,10 +322,7 @@ class Notebook:
     ) -> bool:
         """Whether more blocks could change no word of the claims that look at an experiment."""
         units = self.experiments[experiment].units
-        ledger = claims.ledger(self._ledger)
-        bounds = sequential.bounds(
-            ledger[claim] for claim in self._claims_of(experiment) if claim in ledger
-        )
+        bounds = sequential.bounds(self._claims_of(experiment))
         kept = rows.counted(rows.frame(found, units))
         factors = [
             n for n in kept if n not in units and n not in rows.HOW and kept[n].nunique() > 1
@@ -349,31 +346,23 @@ class Notebook:
         base = set(variant[(named == against).any(axis=1)])
         return sequential.settled(observations, planned, bounds, base)
 
-    def _claims_of(self, experiment: str) -> list[str]:
-        return [
-            claim
-            for claim, rule in self.rules.items()
-            if experiment in evidence.tables_of(rule, self.database)
-        ]
-
-    def _digests(self, experiment: str) -> dict[str, str]:
-        """The digests of the rules that look at an experiment today, by claim."""
+    def _claims_of(self, experiment: str) -> list[claims.Claim]:
+        """The claims whose rules look at an experiment."""
         ledger = claims.ledger(self._ledger)
-        looking = [claim for claim in self._claims_of(experiment) if claim in ledger]
-        return {one: rule_digest(ledger[one], rule_text(ledger[one])) for one in looking}
+        return [
+            ledger[claim]
+            for claim, rule in self.rules.items()
+            if claim in ledger and experiment in evidence.tables_of(rule, self.database)
+        ]
 
     # ---- what is shown
 
     def sql(self, *names: str) -> None:
         """Print statements as they stand in the chapter's files: "keys.random", "full.pgbench"."""
         for name in names:
-            script = name.endswith(".pgbench")
-            text = (
-                self._statements.script(name.removesuffix(".pgbench"))
-                if script
-                else self._statements.source(name)
-            )
-            print(f"-- {name}\n{text}\n")
+            bare = name.removesuffix(".pgbench")
+            script = self._statements.script if name != bare else self._statements.source
+            print(f"-- {name}\n{script(bare)}\n")
 
     def chart(self, name: str) -> "charts.Figure | None":
         """A chart that charts.toml declares: what is printed, published, and found by this run."""
@@ -494,10 +483,8 @@ class Notebook:
 
     def _verdict(self, claim: str) -> str:
         """The word of a claim for a chart's title, whether it has been judged yet or not."""
-        done = {one.claim.id: one for one in self.evidence.judgements}
-        if claim in done:
-            return str(self._together(done[claim]).verdict)
-        found = self._judged(self._new_judge(), self.rules[claim])
+        done = (one for one in self.evidence.judgements if one.claim.id == claim)
+        found = next(done, None) or self._judged(self._new_judge(), self.rules[claim])
         return str(self._together(found).verdict)
 
     def _together(self, found: Judgement) -> Judgement:
@@ -521,8 +508,8 @@ class Notebook:
         None where nothing is to be told, or a page would show the quotes of an empty text.
         """
         asked = self.findings.experiments(names, self.database)
-        if self._replayed is None:
-            for name in sorted(asked - self.database.experiments() - set(self.aside)):
+        for name in sorted(asked):
+            if self._replayed is None and not self._has(name):
                 self._measure(self._experiment(name), {})
         told = " ".join(filter(None, (self.findings.told(name, self.value) for name in names)))
         return narrate.Sentence(told) if told else None
@@ -530,9 +517,8 @@ class Notebook:
     def _processors(self, claim: str) -> dict[str, int]:
         """Of the claim's regimes those that ask for processors, and how many we may use."""
         known = claims.ledger(self._ledger).get(claim)
-        regimes = known.regimes if known else ()
-        many = self.environment["machine"]["cpus"]
-        return {name: many for name in regimes if name.endswith(" processors")}
+        named = [one for one in known.regimes if one.endswith(" processors")] if known else []
+        return dict.fromkeys(named, self.environment["machine"]["cpus"])
 
     def _elsewhere(self, capability: str) -> str:
         """In which profile what is missing would be there, in words.
@@ -561,8 +547,7 @@ class Notebook:
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
-        recorded = parameters.recorded(self.parameters)
-        given = self.environment["parameters"] if self._replayed else recorded
+        given = self.environment["parameters"]
         found = {f"parameter {name}": value for name, value in given.items()}
         left = ("parameters", "settings", "sent")
         found |= runs.flat({k: v for k, v in self.environment.items() if k not in left}, " ")
@@ -570,7 +555,12 @@ class Notebook:
         found |= {
             f"settings of {name}": words or "none further" for name, words in settings.items()
         }
-        each = {name: rows.busy(seen) for name, seen in self._tables().items()}
+        tables = (
+            self._replayed.tables.get(self.name, {})
+            if self._replayed
+            else {name: measured for name, (measured, _) in self.record.tables().items()}
+        )
+        each = {name: rows.busy(seen) for name, seen in tables.items()}
         marked, of = (sum(counted) for counted in zip((0, 0), *each.values()))
         where = [name for name, (some, _) in each.items() if some]
         found["measured while others used more than a tenth of the machine"] = (
@@ -580,12 +570,6 @@ class Notebook:
         notes = [] if self._replayed else self.record.notes
         found |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
         return table(shown.as_rows(found, "value"), provenance.CAPTION)
-
-    def _tables(self) -> Mapping[str, pd.DataFrame]:
-        """All rows, disturbed ones among them, by experiment."""
-        if self._replayed:
-            return self._replayed.tables.get(self.name, {})
-        return {name: found for name, (found, _) in self.record.tables().items()}
 
     def _settings(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server, and why builds were left aside."""

@@ -176,13 +176,7 @@ class Info(BaseModel):
     parameters: dict[str, Parameter] = {}
 
 
-# What a profile sets where a chapter.toml says nothing.
-_EVERYWHERE: dict[str, tuple[Any, ...]] = {
-    "server": ("", "", ""),
-    "programs": ("", "", ""),
-    "seed": (1990, 1990, 1990),
-    "pairs": (7, 15, 21),
-}
+_PAIRS = dict(zip(PROFILES, (7, 15, 21)))
 elsewhere: dict[str, Path] = {}
 
 
@@ -265,8 +259,7 @@ def profile_values(chapter: str, profile: str) -> dict[str, Any]:
     chapter_model(chapter)
     if profile not in PROFILES:
         raise ParameterError(f"There is no profile {unknown(profile, PROFILES)}.")
-    column = PROFILES.index(profile)
-    common = {name: values[column] for name, values in _EVERYWHERE.items()}
+    common = {"server": "", "programs": "", "seed": 1990, "pairs": _PAIRS[profile]}
     own = {name: one.profiles[profile] for name, one in info(chapter).parameters.items()}
     return {"profile": profile} | common | own
 
