@@ -107,8 +107,7 @@ class OutOfReach(NamedTuple):
     def __str__(self) -> str:
         """The reason in words, and what would be needed."""
         if self.builds:
-            one, *others = self.builds
-            names = f"builds {one}, {', '.join(others)}" if others else f"build {one}"
+            names = f"build{'s' if len(self.builds) > 1 else ''} {', '.join(self.builds)}"
             return (
                 f"{self.why}; it is decided by the {names}, on which nobody has compared this yet"
             )

@@ -132,9 +132,8 @@ class Database:
         if self.chapter:
             self._schema(run, self.chapter)
             self.connection.execute(f"USE {run}.{self.chapter}")
-            known = self.experiments(run)
             asked = self.tables_in(text)
-            for table in sorted(asked - known):
+            for table in sorted(asked - self.experiments(run)):
                 raise NotMeasured(table, f"The run {run!r}")
         try:
             return self.connection.execute(text).df()

@@ -65,13 +65,10 @@ _EXACT: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 }
 
 
-def _geomean(values: "pd.Series[float]") -> float:
-    return float(np.exp(np.log(values.astype(float)).mean()))
-
-
 _OVER_ROWS: Mapping[str, str | Callable[["pd.Series[float]"], float]] = {
-    name: name for name in ("min", "max", "sum", "median", "count")
-} | {"geomean": _geomean}
+    **{name: name for name in ("min", "max", "sum", "median", "count")},
+    "geomean": lambda values: float(np.exp(np.log(values.astype(float)).mean())),
+}
 _OVER_FACTS = {"every": verdicts.every, "some": verdicts.some, "alike": verdicts.alike}
 Value = float | Sample
 
@@ -213,15 +210,12 @@ class _Expression:
     def __init__(self, database: Database, text: str):
         self.database, self.text = database, text
         self.values: dict[str, tuple[str, str, str]] = {}
-        plain = _PRINTED.sub(self._printed, text)
+        plain = _PRINTED.sub(lambda cell: repr(claims.evaluate(".".join(cell.groups()))), text)
         plain = _REFERENCE.sub(self._reference, plain)
         try:
             self.tree = ast.parse(plain.strip(), mode="eval").body
         except SyntaxError as error:
             raise BookError(f"The expression {text!r} can't be read: {error.msg}.") from None
-
-    def _printed(self, found: re.Match[str]) -> str:
-        return repr(claims.evaluate(".".join(found.groups())))
 
     def _reference(self, found: re.Match[str]) -> str:
         name = f"_{len(self.values)}"
@@ -406,7 +400,6 @@ def beside(rule: Rule, database: Database, seed: int) -> Iterator[tuple[str, Any
 
 
 def _found(rule: Rule, database: Database, seed: int) -> Any:
-    """The evidence of a claim, as `verdicts.judge` takes it."""
     parts: dict[str, Any] = _queried(rule.query, database) if rule.query else {}
     if set(parts) == {"still_there"}:
         return parts["still_there"]

@@ -145,7 +145,8 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
 
 def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
     first = list(islice(found, _ALONE))
-    chunks = _chunks(chain(first, found))
+    every = chain(first, found)
+    chunks = iter(lambda: list(islice(every, CHUNK)), [])
     if len(first) < _ALONE or processes() == 1:
         for chunk in chunks:
             yield from read(chunk)
@@ -193,11 +194,6 @@ def _shared_out(
                 yield from future.result()
     for future in waiting:
         yield from future.result()
-
-
-def _chunks(found: Iterator[Found | Refused]) -> Iterator[list[Found | Refused]]:
-    while chunk := list(islice(found, CHUNK)):
-        yield chunk
 
 
 def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
@@ -335,8 +331,4 @@ def _age(record: _Read) -> tuple[str, str]:
 def _machine(key: tuple[Any, ...], records: list[_Read]) -> Machine:
     flushes = [one.flush for one in records if one.flush is not None]
     flush = float(np.median(flushes)) if flushes else None
-    newest = max(one.finished for one in records)
-    architecture, model, cores, memory, release_of = key
-    return Machine(
-        architecture, model, cores, memory, release_of, flush, len(records), finished=newest
-    )
+    return Machine(*key, flush, len(records), max(one.finished for one in records))

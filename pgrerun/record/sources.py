@@ -131,11 +131,6 @@ def _places(source: str) -> Iterator[Path]:
         yield Path(source)
 
 
-def _folder(scratch: Path) -> Path:
-    """A folder for a copy in the private one."""
-    return Path(tempfile.mkdtemp(dir=scratch))
-
-
 # ---- folders
 
 
@@ -207,7 +202,7 @@ class _Unpacking:
         if not _part(name):
             return
         if where not in self._folders:
-            self._folders[where] = _folder(self._scratch)
+            self._folders[where] = Path(tempfile.mkdtemp(dir=self._scratch))
         target = self._folders[where] / path.name
         if target.exists():
             self._faults.setdefault(where, f"{path.name} is there twice")
@@ -389,7 +384,7 @@ def _listed(
             if faults[place]:
                 yield Refused(visible(place), faults[place])
                 continue
-            folder = _folder(scratch)
+            folder = Path(tempfile.mkdtemp(dir=scratch))
             for part in sizes[place]:
                 if f"{place}/{part}" in contents:
                     (folder / part).write_bytes(contents[f"{place}/{part}"])

@@ -512,7 +512,10 @@ def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdic
         found = _interval(given, claim)
         verdict, reason = _of_part(claim, "", found, noise)
         return verdict, found, reason
-    parts = {str(name): _part(value, claim) for name, value in given.items()}
+    parts = {
+        name: Part(_interval(part.value, claim), part.essential)
+        for name, part in _parts(given).items()
+    }
     named = set(claim.sizes) - {""}
     if not any(part.essential for part in parts.values()) or (named and named - set(parts)):
         wanted = ", ".join(sorted(named)) or "at least one that is essential"
@@ -529,10 +532,8 @@ def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdic
     return verdict, parts, told if len({own for own, _ in words.values()}) > 1 else ""
 
 
-def _part(value: Any, claim: Claim) -> Part:
-    if isinstance(value, Part):
-        return Part(_interval(value.value, claim), value.essential)
-    return Part(_interval(value, claim))
+def _parts(given: Mapping[str, Any]) -> dict[str, Part]:
+    return {str(n): one if isinstance(one, Part) else Part(one) for n, one in given.items()}
 
 
 RANK = {
@@ -570,10 +571,8 @@ def _facts(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
             f" (unresolved), not {given!r}"
         )
     parts = {
-        str(name): Part(_truth(value.value, claim), value.essential, _truth(value.opposite, claim))
-        if isinstance(value, Part)
-        else Part(_truth(value, claim))
-        for name, value in given.items()
+        name: Part(_truth(part.value, claim), part.essential, _truth(part.opposite, claim))
+        for name, part in _parts(given).items()
     }
     essential = [part for part in parts.values() if part.essential]
     if not essential:
@@ -744,7 +743,10 @@ class Judge:
         return self._claims[id]
 
     def _keep(self, found: Judgement, beside: Mapping[str, Any] | None) -> Judgement:
-        others = {words: _beside(found.claim, given) for words, given in (beside or {}).items()}
+        others = {  # judged as if they could decide
+            words: replace(judge(found.claim, given), capability="", rule="")
+            for words, given in (beside or {}).items()
+        }
         as_of = self._rules.get(found.claim.id, found.rule)
         judgement = replace(found, beside={**found.beside, **others}, rule=as_of)
         self._judgements.append(judgement)
@@ -838,9 +840,3 @@ def _intervals(measured: Mapping[str, Interval | float]) -> dict[str, Interval]:
         name: value if isinstance(value, Interval) else statistics.exact(float(value))
         for name, value in measured.items()
     }
-
-
-def _beside(claim: Claim, evidence: Any) -> Judgement:
-    """Judged as if it could decide."""
-    found = judge(claim, evidence)
-    return Judgement(claim, found.verdict, found.evidence, reason=found.reason)
