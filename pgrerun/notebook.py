@@ -312,10 +312,7 @@ class Notebook:
         }
         about |= {CHANGED: arguments} if arguments else {}
         about |= {"capability": aside.capability, "reason": str(aside)} if aside else {}
-        self.record.complete(name, about)
-        found = self.record.about(name)
-        assert found is not None
-        return found
+        return self.record.complete(name, about)
 
     def _settled(
         self, experiment: str, found: list[dict[str, Any]], planned: Sequence[int], against: str
@@ -329,22 +326,12 @@ class Notebook:
         ]
         named = kept[factors].astype(str)
         variant = named.agg(", ".join, axis=1)
-        metrics = [
-            m for m, unit in units.items() if m in kept and unit not in (rows.TEXT, rows.TRUTH)
-        ]
-        observations = (
-            kept[metrics]
-            .dropna(axis="columns", how="all")
-            .astype(float)
-            .set_index([kept["block"], variant.rename("variant")])
-            .rename_axis(columns="metric")
-            .stack()
-            .rename("value")
-            .reset_index()
-        )
+        numbers = [m for m, unit in units.items() if unit not in (rows.TEXT, rows.TRUTH)]
+        metrics = [m for m in numbers if m in kept and kept[m].notna().any()]
         # by its own name, since a name may hold a comma as well ("merge joins, as in 9.1")
         base = set(variant[(named == against).any(axis=1)])
-        return sequential.settled(observations, planned, bounds, base)
+        seen = kept.assign(variant=variant)
+        return sequential.settled(seen, metrics, planned, bounds, base)
 
     def _claims_of(self, experiment: str) -> list[claims.Claim]:
         """The claims whose rules look at an experiment."""

@@ -57,9 +57,8 @@ def _without_password(server: str) -> str:
     return server
 
 
-def _as_name(programs: Any) -> Any:
-    """A release's name as text: the command and papermill make numbers of 13 and 9.6."""
-    return str(programs) if type(programs) in (int, float) else programs
+# a release's name is a text: the command and papermill make numbers of 13 and 9.6
+_AS_NAME = BeforeValidator(lambda name: str(name) if type(name) in (int, float) else name)
 
 
 def _chosen(programs: str) -> str:
@@ -98,7 +97,7 @@ class ChapterParameters(BaseModel):
             " throwaway one"
         )
     )
-    programs: Annotated[str, BeforeValidator(_as_name), AfterValidator(_chosen)] = Field(
+    programs: Annotated[str, _AS_NAME, AfterValidator(_chosen)] = Field(
         description=(
             "Folder with another PostgreSQL's programs, or the name of a fetched release or a"
             " registered build; empty for the pip wheel's"

@@ -432,7 +432,7 @@ def test_planted_worlds_get_the_right_word(subject, planted, effect, right):
     ],
 )
 def test_an_effect_within_the_noise_gets_no_word(found, floor, word, known):
-    noise = statistics.NoiseFloor.of(interval(1 / floor, floor))
+    noise = statistics.NoiseFloor(interval(1 / floor, floor))
     timed = known(claim(Predicate.RATIO, 1.5, basis=Basis.TIMED))
     judged = verdicts.judge(timed, found, noise=noise)
     assert judged.verdict is word

@@ -357,7 +357,7 @@ def judge(
         rule.note,
         beside=others,
         regime={**measured, **regime},
-        noise=statistics.NoiseFloor.of(noise) if isinstance(noise, Interval) else None,
+        noise=statistics.NoiseFloor(noise) if isinstance(noise, Interval) else None,
     )
 
 

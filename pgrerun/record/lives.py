@@ -6,7 +6,6 @@ itself and by the chapters whose claims these are, beside what the release notes
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,23 +106,13 @@ def changes(lives: pd.DataFrame) -> pd.DataFrame:
 # ---- release notes
 
 
-@dataclass(frozen=True)
-class Note:
-    """What the notes of a release say, in their words, and the claims that it explains."""
-
-    release: str
-    section: str
-    words: str
-    claims: tuple[str, ...]
-
-
 @cache
-def notes() -> tuple[Note, ...]:
-    """The sentences of PostgreSQL's release notes that lives are compared with."""
-    return tuple(
-        Note(row["release"], row["section"], row["words"], tuple(row["claims"].split()))
-        for row in printed.lines(NOTES)
-    )
+def notes() -> list[dict[str, str]]:
+    """The sentences of PostgreSQL's release notes that lives are compared with.
+
+    Of each its release, section, words, and the claims that it explains, with spaces between them.
+    """
+    return printed.lines(NOTES)
 
 
 def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
@@ -131,9 +120,9 @@ def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
 
     Those of a release of the span, or all where there is none.
     """
-    known = [note for note in notes() if claim in note.claims]
+    known = [note for note in notes() if claim in note["claims"].split()]
     if not known:
         return "", "no sentence of theirs is linked with it"
-    within = [note for note in known if place(until) < place(note.release) <= place(since)]
-    said = "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in within or known)
+    within = [note for note in known if place(until) < place(note["release"]) <= place(since)]
+    said = "; ".join("{release}, {section}: “{words}”".format_map(note) for note in within or known)
     return said, "yes" if within else "no"

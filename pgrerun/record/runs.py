@@ -373,13 +373,14 @@ class Run:
         entry = {"table": table, "row": {name: scrub(value) for name, value in row.items()}}
         self._append(entry, self._remember_row)
 
-    def complete(self, table: str, about: Mapping[str, Any]) -> None:
+    def complete(self, table: str, about: Mapping[str, Any]) -> dict[str, Any]:
         """Say that an experiment has all its rows, or was set aside, and what is told of it.
 
-        `about` has its `units`; see `pgrerun.experiments`.
+        `about` has its `units`; it is given back as it was kept.
         """
-        entry = {"table": table, "about": scrub(about)}
-        self._append(entry, self._remember_row)
+        kept: dict[str, Any] = scrub(about)
+        self._append({"table": table, "about": kept}, self._remember_row)
+        return kept
 
     def _remember_row(self, entry: dict[str, Any]) -> None:
         table = entry["table"]

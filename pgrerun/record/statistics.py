@@ -306,13 +306,11 @@ class NoiseFloor:
     """
 
     ratio: Interval
-    floor: float
 
-    @classmethod
-    def of(cls, ratio: Interval) -> "NoiseFloor":
-        """What the ratio of an A/A comparison lets be seen."""
-        lowest = np.inf if ratio.low == 0 else 1 / ratio.low
-        return cls(ratio, float(max(lowest, ratio.high)))
+    @property
+    def floor(self) -> float:
+        lowest = np.inf if self.ratio.low == 0 else 1 / self.ratio.low
+        return float(max(lowest, self.ratio.high))
 
     @property
     def reach(self) -> str:

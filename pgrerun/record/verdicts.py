@@ -265,7 +265,7 @@ class Judgement:
     def _from(cls, claim: Claim, kept: Mapping[str, Any]) -> "Judgement | None":
         note, evidence = kept["note"], _restored(kept["evidence"])
         aa = _restored(kept.get("noise"))
-        noise = NoiseFloor.of(aa) if aa else None
+        noise = NoiseFloor(aa) if aa else None
         # a run that had the builds has judged it
         lacking = (c for c in claim.capabilities if c in claims.OUT_OF_REACH)
         gone = next((c for c in lacking if not claims.OUT_OF_REACH[c].builds), None)

@@ -453,7 +453,7 @@ def noise_floors(judged: Judgements, titles: Mapping[str, str]) -> str:
             [
                 titles.get(chapter, chapter),
                 narrate.interval(ratio),
-                NoiseFloor.of(ratio).reach,
+                NoiseFloor(ratio).reach,
                 ", ".join(named),
             ],
         )
