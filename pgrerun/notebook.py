@@ -453,9 +453,8 @@ class Notebook:
     def _untested(self, claim: str, rule: evidence.Rule | None) -> Judgement:
         """Set aside a claim without evidence: an opinion, or what nothing here can reach."""
         known = claims.ledger(self._ledger).get(claim)
-        beside = {}
-        if rule is not None:
-            beside = dict(evidence.beside(rule, self.database, self.parameters.seed))
+        seed = self.parameters.seed
+        beside = dict(evidence.beside(rule, self.database, seed)) if rule else {}
         if known and known.basis is claims.Basis.OPINION:
             reason = CannotMeasure(OPINION, "nothing that is run here decides it")
             return self.evidence.set_aside(claim, reason, beside=beside)

@@ -345,17 +345,13 @@ def _injected(namespace: Mapping[str, Any]) -> set[str]:
     history = namespace.get("In", [])
     if not isinstance(history, list):
         raise ParameterError("There is no parameter 'In': it is a name of the notebook's own.")
-    names: set[str] = set()
-    for source in history:
-        if source.startswith("# Parameters\n"):
-            targets = [
-                t
-                for node in ast.parse(source).body
-                if isinstance(node, ast.Assign)
-                for t in node.targets
-            ]
-            names.update(target.id for target in targets if isinstance(target, ast.Name))
-    return names
+    injected = [ast.parse(cell) for cell in history if cell.startswith("# Parameters\n")]
+    return {
+        node.id
+        for tree in injected
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:

@@ -446,7 +446,6 @@ _UNSEEN_SQL = (
     r"[\x{00}-\x{08}\x{0b}-\x{1f}\x{7f}-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
 )
 """`_UNSEEN` in the words of DuckDB, whose texts have no surrogates."""
-_TABLE_TYPES = {"VARCHAR", "BOOLEAN", "BIGINT", "DOUBLE", "INTEGER"}
 _COLUMN = re.compile("[a-z][A-Za-z0-9_]{0,62}")
 _UNIT_TYPES = {table_rows.TEXT: {"VARCHAR"}, table_rows.TRUTH: {"BOOLEAN"}}
 _NUMBERS = {"BIGINT", "DOUBLE", "INTEGER"}
@@ -479,7 +478,8 @@ def _check_table(relation: duckdb.DuckDBPyRelation, name: str, about: dict[str, 
     if not isinstance(units, dict) or not all(isinstance(u, str) for u in units.values()):
         raise ValueError(f"{name} has no units")
     found = dict(zip(relation.columns, map(str, relation.types)))
-    wrong = [c for c, kind in found.items() if kind not in _TABLE_TYPES or not _COLUMN.fullmatch(c)]
+    known = table_rows.DTYPES
+    wrong = [c for c, kind in found.items() if kind not in known or not _COLUMN.fullmatch(c)]
     wrong += [c for c, kind in table_rows.HOW.items() if found.get(c) != kind]
     if wrong:
         raise ValueError(f"{name} has other columns or types: {', '.join(wrong)[:200]}")
@@ -529,8 +529,7 @@ def _frame(relation: duckdb.DuckDBPyRelation) -> pd.DataFrame:
     for column, kind in found.items():
         if kind == "VARCHAR":
             frame[column] = frame[column].map(visible, na_action="ignore")
-    kinds = {"VARCHAR": "string", "BOOLEAN": "boolean", "DOUBLE": "Float64"}
-    return frame.astype({column: kinds.get(kind, "Int64") for column, kind in found.items()})
+    return frame.astype({column: table_rows.DTYPES[kind] for column, kind in found.items()})
 
 
 def _flags(text: str) -> str:

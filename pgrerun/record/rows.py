@@ -93,7 +93,7 @@ def frame(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.Dat
     factors = [name for name in names if name not in units and name not in HOW]
     columns = [*factors, *(name for name in units if name in names or not found), *HOW]
     kinds = {
-        name: _DTYPES[HOW[name]] if name in HOW else _kind([row.get(name) for row in found])
+        name: DTYPES[HOW[name]] if name in HOW else _kind([row.get(name) for row in found])
         for name in columns
     }
     table = pd.DataFrame(
@@ -109,7 +109,7 @@ def frame(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.Dat
     return table
 
 
-_DTYPES = {
+DTYPES = {  # in Parquet, and in a table
     "VARCHAR": "string",
     "INTEGER": "Int64",
     "BIGINT": "Int64",
