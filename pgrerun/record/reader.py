@@ -37,7 +37,6 @@ from pgrerun.record.schema import (
     READABLE,
     VERDICTS,
     typed,
-    undisturbed,
 )
 from pgrerun.record.statistics import Interval
 
@@ -156,7 +155,7 @@ class Part:
         Made when two runs are compared: it takes longer than reading the record.
         """
         run, chapter, about = self.head.run, self.head.chapter, self.head.tables
-        alone = undisturbed(self.alone)
+        alone = table_rows.undisturbed(self.alone)
         long = [
             table_rows.observations(run, chapter, name, rows, about[name]["units"])
             for name, rows in self.tables.items()
@@ -385,7 +384,7 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
             frame[column] = frame[column].map(texts).astype(frame[column].dtype)
     if not (frame["run"].eq(head.run) & frame["chapter"].eq(head.chapter)).all():
         raise ValueError(f"{OBSERVATIONS} holds observations of another run or chapter")
-    kept = undisturbed(frame)
+    kept = table_rows.undisturbed(frame)
     if not np.isfinite(kept["value"]).all():
         raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
     if kept.duplicated(["experiment", "block", "variant", "metric"]).any():

@@ -6,8 +6,9 @@ clients, release). `frame` makes a typed table of them, `write` and `read` keep 
 `observations` gives the long form that records before format 3 had, in which records are compared.
 """
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ _EMPTY: Mapping[str, Any] = {
     "left_out": False,
 }
 _BUSY = 0.10  # share of the machine that others may use, as `testbed.BUSY`, which has no record
-_PLACE = ["comparison", "block"]
 _FACTOR_TYPES = (str, bool, int, float, type(None))
 
 
@@ -143,14 +143,28 @@ def write(table: pd.DataFrame, path: Path) -> None:
         )
 
 
-def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that count: neither disturbed nor of a block that was left out."""
+def counted(table: pd.DataFrame, place: Sequence[str] = ("comparison", "block")) -> pd.DataFrame:
+    """The rows that count: neither disturbed nor of a block that was left out.
+
+    `place` are the columns that tell blocks apart.
+    """
     if table.empty:
         return table
     out = table["disturbed"].fillna("") != ""
-    lost = pd.MultiIndex.from_frame(table.loc[table["left_out"].fillna(False), _PLACE])
-    out |= pd.MultiIndex.from_frame(table[_PLACE]).isin(lost) & table["block"].notna()
+    blocks = table[list(place)]
+    lost = pd.MultiIndex.from_frame(blocks[table["left_out"].fillna(False)])
+    out |= pd.MultiIndex.from_frame(blocks).isin(lost) & table["block"].notna()
     return table[~out].reset_index(drop=True)
+
+
+def undisturbed(observations: pd.DataFrame) -> pd.DataFrame:
+    """The observations of an older record (see `schema.COLUMNS`) that count, by their flags."""
+    flags = [json.loads(text) for text in observations["flags"]]
+    marked = observations.assign(
+        disturbed=["disturbed" if "disturbed" in flag else "" for flag in flags],
+        left_out=["left_out" in flag for flag in flags],
+    )
+    return counted(marked, ("chapter", "experiment", "block"))[list(COLUMNS)]
 
 
 def busy(table: pd.DataFrame) -> tuple[int, int]:

@@ -421,9 +421,7 @@ def reached(claim: Claim, size: Size) -> Size:
 def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
     inverted = size is not None and size.high < 1
     x = found.inverse() if inverted else found
-    band = None
-    if size is not None:
-        band = reached(claim, size.inverse() if inverted else size)
+    band = reached(claim, size.inverse() if inverted else size) if size else None
     some = 1 + claim.margin
     if statistics.within(x, claim.margin):
         return Verdict.NO_EFFECT, ""
