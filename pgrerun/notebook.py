@@ -93,8 +93,8 @@ def open_folder(name: str, namespace: Mapping[str, Any]) -> "Notebook":
     records go to `runs/` in it.
     """
     show_errors_as_paragraphs()
-    places = [place for place in (Path.cwd(), Path.cwd() / name) if (place / "claims.csv").exists()]
-    folder = places[0] if places else Path.cwd() / name
+    here = Path.cwd()
+    folder = here if (here / "claims.csv").exists() else here / name
     parameters.at(name, folder)
     given = parameters.from_namespace(name, namespace)
     found = importlib.util.spec_from_file_location("experiments", folder / "experiments.py")
@@ -153,8 +153,7 @@ class Notebook:
             return None
         found = agreement.with_others(runs.load(folder))
         self.database.add_record("run", found)
-        for kept in found.verdicts:
-            self._rules_then[str(kept["claim"])] = str(kept.get("rule", ""))
+        self._rules_then = {kept["claim"]: str(kept.get("rule", "")) for kept in found.verdicts}
         for experiment, about in found.about.get(self.name, {}).items():
             if "reason" in about:
                 self.aside[experiment] = CannotMeasure(about["capability"], about["reason"])

@@ -11,7 +11,7 @@ that count; `EXPERIMENT_all` holds disturbed ones as well. DuckDB answers, and m
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +165,10 @@ class Database:
         parsed = json.loads(row[0]) if row else {"error": True}
         if parsed.get("error"):
             raise BookError(f"A query can't be read: {parsed.get('error_message')}\n{text}")
-        named: set[str] = set()
-        own: set[str] = set()
-        _collect(parsed, named, own)
+        objects = list(_objects(parsed))
+        tables = [one for one in objects if one.get("type") == "BASE_TABLE"]
+        named = {one["table_name"] for one in tables if not one["schema_name"]}
+        own = {made["key"] for one in objects for made in one.get("cte_map", {}).get("map", ())}
         return {name.removesuffix("_all") for name in named - own}
 
     def experiments(self, run: str = RUN) -> set[str]:
@@ -207,17 +208,13 @@ class Database:
         return pd.DataFrame(found, columns=["table", "rows", "columns"])
 
 
-def _collect(node: Any, named: set[str], own: set[str]) -> None:
-    """Tables that a parsed query names without a schema, and names that it makes by WITH."""
-    if isinstance(node, list):
-        for one in node:
-            _collect(one, named, own)
-    elif isinstance(node, dict):
-        if node.get("type") == "BASE_TABLE" and not node["schema_name"]:
-            named.add(node["table_name"])
-        own.update(one["key"] for one in node.get("cte_map", {}).get("map", ()))
-        for one in node.values():
-            _collect(one, named, own)
+def _objects(node: Any) -> Iterator[dict[str, Any]]:
+    """All objects in a JSON value."""
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    for one in node if isinstance(node, list) else ():
+        yield from _objects(one)
 
 
 def schema_of(run: str) -> str:

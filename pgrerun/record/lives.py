@@ -34,16 +34,11 @@ def recorded(run: str) -> tuple[pd.DataFrame, str] | None:
     for name in dict.fromkeys(places):
         if CHAPTER in runs.chapters(name):
             record = runs.load(name, CHAPTER)
-            found = of_record(record)
+            table = record.tables.get(CHAPTER, {}).get(EXPERIMENT)
+            found = read(_of_old(record.observations) if table is None else table)
             if len(found):
                 return found, record.finished
     return None
-
-
-def of_record(record: runs.Record) -> pd.DataFrame:
-    """The lives that a record holds, as `read` gives them."""
-    table = record.tables.get(CHAPTER, {}).get(EXPERIMENT)
-    return read(_of_old(record.observations) if table is None else table)
 
 
 def _of_old(observations: pd.DataFrame) -> pd.DataFrame:
@@ -51,13 +46,12 @@ def _of_old(observations: pd.DataFrame) -> pd.DataFrame:
     words = observations[
         (observations["experiment"] == EXPERIMENT) & (observations["metric"] == "word")
     ]
-    found = []
-    for release, flags in zip(words["variant"], words["flags"].map(json.loads), strict=True):
-        why = flags["note"] or flags["reason"]
-        found.append(
-            {"claim": flags["claim"], "release": release, "word": flags["verdict"], "why": why}
-        )
-    return frame(found)
+    told = words["flags"].map(json.loads)
+    return frame(
+        {"claim": one["claim"], "word": one["verdict"], "why": one["note"] or one["reason"]}
+        | {"release": release}
+        for one, release in zip(told, words["variant"], strict=True)
+    )
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
