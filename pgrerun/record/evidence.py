@@ -180,9 +180,9 @@ def evaluate(database: Database, expression: str, seed: int = 0) -> Interval | b
             raise NoRows(f"A query for a value gave no rows: {expression}")
         value = found.iloc[0, 0]
         value = value.item() if hasattr(value, "item") else value
-        if isinstance(value, str) or _truth(value) is None or isinstance(value, bool):
-            return value if isinstance(value, str) else _truth(value)
-        return interval(float(value))
+        if isinstance(value, str | bool):
+            return value
+        return None if pd.isna(value) else interval(float(value))
     given = _Expression(database, expression).value()
     return given if given is None or isinstance(given, bool) else interval(given, seed)
 
