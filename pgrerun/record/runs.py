@@ -78,8 +78,7 @@ CHECKOUT = Path(__file__).resolve().parents[2] / "data" / "runs"
 
 def root() -> Path:
     """The folder of all run records."""
-    given = os.environ.get("PGRERUN_RUNS")
-    return Path(given) if given else CHECKOUT
+    return Path(os.environ.get("PGRERUN_RUNS") or CHECKOUT)
 
 
 def _word(text: str, what: str) -> str:
