@@ -178,7 +178,7 @@ def busy(table: pd.DataFrame) -> tuple[int, int]:
 def observations(
     run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The numbers of a table that count in the long form of `schema.COLUMNS`, a row per metric.
+    """The numbers of a table's rows that count, in the long form of `schema.COLUMNS`.
 
     A variant is called by the values of its factors.
     """
