@@ -161,8 +161,8 @@ class Database:
 
     def tables_in(self, text: str) -> set[str]:
         """The experiments that a query names without a schema; BookError if it can't be read."""
-        row = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
-        parsed = json.loads(row[0]) if row else {"error": True}
+        [(told,)] = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
+        parsed = json.loads(told)
         if parsed.get("error"):
             raise BookError(f"A query can't be read: {parsed.get('error_message')}\n{text}")
         objects = list(_objects(parsed))
@@ -197,14 +197,14 @@ class Database:
         places = {".".join(names): units for names, units in self._units.items()}
         found = []
         for place, units in (places | {place: {} for (place,) in others}).items():
-            many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+            [(many,)] = self.connection.execute(f"SELECT count(*) FROM {place}").fetchall()
             names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
             told = [
                 f"{name} ({units[name]})" if units.get(name) else name
                 for name in names
                 if not units or name not in rows.HOW
             ]
-            found.append((place, many[0] if many else 0, ", ".join(told)))
+            found.append((place, many, ", ".join(told)))
         return pd.DataFrame(found, columns=["table", "rows", "columns"])
 
 
