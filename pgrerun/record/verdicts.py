@@ -49,7 +49,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -366,15 +366,8 @@ def _restored(evidence: Any) -> Any:
 
 
 def plain(evidence: Any) -> Any:
-    if isinstance(evidence, Interval):
-        kept = ("estimate", "low", "high", "n", "confidence", "method")
-        return {name: getattr(evidence, name) for name in kept}
-    if isinstance(evidence, Part):
-        return {
-            "value": plain(evidence.value),
-            "essential": evidence.essential,
-            "opposite": evidence.opposite,
-        }
+    if isinstance(evidence, Interval | Part):
+        return asdict(evidence)
     if isinstance(evidence, Mapping):
         return {name: plain(value) for name, value in evidence.items()}
     return evidence
