@@ -190,12 +190,10 @@ def evaluate(database: Database, expression: str, seed: int = 0) -> Interval | b
 def interval(value: Value | tuple[Sample, Sample], seed: int = 0) -> Interval:
     """The interval of a number, of a sample (its median), or of paired samples (their ratio)."""
     if isinstance(value, tuple):
-        found = statistics.ratio(value[0], value[1], seed=seed)
-        disks = sorted({value[0].disk, value[1].disk} - {""})
-        return statistics.on_disk(found, statistics.told_disk(" and ".join(disks)))
+        disks = sorted({one.disk for one in value} - {""})
+        return statistics.on_disk(statistics.ratio(*value, seed=seed), " and ".join(disks))
     if isinstance(value, Sample):
-        found = statistics.median(value, seed=seed)
-        return statistics.on_disk(found, statistics.told_disk(value.disk))
+        return statistics.on_disk(statistics.median(value, seed=seed), value.disk)
     return statistics.exact(value) if math.isfinite(value) else statistics.nothing()
 
 

@@ -82,8 +82,9 @@ class Interval:
     @property
     def disk(self) -> str:
         """On which disk it was measured, in words; "" for the machine's own (see `on_disk`)."""
-        _, found, rest = told_disk(self.method).partition(f", {SLOWED}")
-        return f"{SLOWED}{rest}" if found else ""
+        _, found, rest = self.method.partition(f", {SLOWED}")
+        told = rest.replace("/s of base", "/s of relations' pages")  # base is a folder
+        return f"{SLOWED}{told}" if found else ""
 
     @property
     def disturbed(self) -> bool:
@@ -139,11 +140,6 @@ def nothing() -> Interval:
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)
-
-
-def told_disk(words: str) -> str:
-    """Words that records keep of a disk, as a reader understands them: base is a folder."""
-    return words.replace("/s of base", "/s of relations' pages")
 
 
 def on_disk(found: Interval, words: str) -> Interval:
