@@ -35,7 +35,7 @@ from pgrerun.record.reader import Part
 from pgrerun.record.sources import Found, Refused
 from pgrerun.record.verdicts import Judgement, Verdict
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 40
 """Records that a process is given at a time."""
 
@@ -56,8 +56,6 @@ class Machine:
     memory: int | None = None
     release: str = ""
     flush: float | None = None
-    records: int = 0
-    finished: str = ""
 
 
 @dataclass
@@ -330,5 +328,4 @@ def _age(record: _Read) -> tuple[str, str]:
 
 def _machine(key: tuple[Any, ...], records: list[_Read]) -> Machine:
     flushes = [one.flush for one in records if one.flush is not None]
-    flush = float(np.median(flushes)) if flushes else None
-    return Machine(*key, flush, len(records), max(one.finished for one in records))
+    return Machine(*key, float(np.median(flushes)) if flushes else None)
