@@ -644,7 +644,7 @@ def compare(
             " the same thing and not put side by side."
         )
     changed = (
-        runs.verdict_changes(ours, theirs, agreement.word)
+        agreement.changes(ours, theirs)
         .assign(
             a=lambda rows: [_beside_word(ours, claim, a) for claim, a in rows["a"].items()],
             b=lambda rows: [_beside_word(theirs, claim, b) for claim, b in rows["b"].items()],

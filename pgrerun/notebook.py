@@ -93,8 +93,8 @@ def open_folder(name: str, namespace: Mapping[str, Any]) -> "Notebook":
     records go to `runs/` in it.
     """
     show_errors_as_paragraphs()
-    places = [place for place in (Path.cwd(), Path.cwd() / name) if (place / "claims.csv").exists()]
-    folder = places[0] if places else Path.cwd() / name
+    here = Path.cwd()
+    folder = here if (here / "claims.csv").exists() else here / name
     parameters.at(name, folder)
     given = parameters.from_namespace(name, namespace)
     found = importlib.util.spec_from_file_location("experiments", folder / "experiments.py")
@@ -153,8 +153,7 @@ class Notebook:
             return None
         found = agreement.with_others(runs.load(folder))
         self.database.add_record("run", found)
-        for kept in found.verdicts:
-            self._rules_then[str(kept["claim"])] = str(kept.get("rule", ""))
+        self._rules_then = {kept["claim"]: str(kept.get("rule", "")) for kept in found.verdicts}
         for experiment, about in found.about.get(self.name, {}).items():
             if "reason" in about:
                 self.aside[experiment] = CannotMeasure(about["capability"], about["reason"])
@@ -219,15 +218,16 @@ class Notebook:
         arguments = _changed(wanted, changed)
         if self._replayed is None:
             self._measure(wanted, arguments)
-        about = self._about(name)
-        if reason := self.aside.get(name):
-            self._say_aside(name, reason)
-            return None
-        if name not in self.database.experiments():
+            about = self.record.about(name)
+        else:
+            about = self._replayed.about.get(self.name, {}).get(name)
+        if not self._has(name):
             self.aside[name] = CannotMeasure(
                 "a newer record", f"this record has no rows of the experiment {name}"
             )
-            return self.run(name, **changed)
+        if reason := self.aside.get(name):
+            self._say_aside(name, reason)
+            return None
         self._last_aside = ""
         found = self.database.query(f"FROM {name}")
         return shown.Rows(name, found, wanted.units, about or {}, self._commands(name))
@@ -255,8 +255,12 @@ class Notebook:
         rule = self.rules.get(claim)
         asked = evidence.tables_of(rule, self.database) if rule else set()
         for name in self.experiments:
-            if name in asked and name not in self.database.experiments() | set(self.aside):
+            if name in asked and not self._has(name):
                 self.run(name)
+
+    def _has(self, experiment: str) -> bool:
+        """Whether it has rows or was set aside."""
+        return experiment in self.aside or experiment in self.database.experiments()
 
     def _experiment(self, name: str) -> Experiment:
         if name not in self.experiments:
@@ -266,11 +270,6 @@ class Notebook:
             )
         return self.experiments[name]
 
-    def _about(self, name: str) -> dict[str, Any] | None:
-        if self._replayed is not None:
-            return self._replayed.about.get(self.name, {}).get(name)
-        return self.record.about(name)
-
     def _measure(self, wanted: Experiment, arguments: dict[str, Any]) -> None:
         """Complete the rows of an experiment in the record, and put them into the database."""
         name, about = wanted.name, self.record.about(wanted.name)
@@ -279,7 +278,7 @@ class Notebook:
             self.record.keep_rows(name, [])
         if about is None:
             for before in wanted.after:
-                if before not in self.database.experiments() | set(self.aside):
+                if not self._has(before):
                     self._measure(self._experiment(before), {})
             about = self._measured(wanted, arguments)
         self._rules_then |= about.get(RULES, {})
@@ -307,73 +306,49 @@ class Notebook:
             "doc": inspect.getdoc(wanted.function) or "",
             "function": inspect.getsource(wanted.function),
             "settings": "; ".join(dict.fromkeys(filter(None, self.bed.asked))),
-            RULES: self._digests(name),
+            RULES: {one.id: rule_digest(one, rule_text(one)) for one in self._claims_of(name)},
             **_sent(account),
         }
         about |= {CHANGED: arguments} if arguments else {}
         about |= {"capability": aside.capability, "reason": str(aside)} if aside else {}
-        self.record.complete(name, about)
-        found = self.record.about(name)
-        assert found is not None
-        return found
+        return self.record.complete(name, about)
 
     def _settled(
         self, experiment: str, found: list[dict[str, Any]], planned: Sequence[int], against: str
     ) -> bool:
         """Whether more blocks could change no word of the claims that look at an experiment."""
         units = self.experiments[experiment].units
-        ledger = claims.ledger(self._ledger)
-        bounds = sequential.bounds(
-            ledger[claim] for claim in self._claims_of(experiment) if claim in ledger
-        )
+        bounds = sequential.bounds(self._claims_of(experiment))
         kept = rows.counted(rows.frame(found, units))
         factors = [
             n for n in kept if n not in units and n not in rows.HOW and kept[n].nunique() > 1
         ]
         named = kept[factors].astype(str)
         variant = named.agg(", ".join, axis=1)
-        metrics = [
-            m for m, unit in units.items() if m in kept and unit not in (rows.TEXT, rows.TRUTH)
-        ]
-        observations = (
-            kept[metrics]
-            .dropna(axis="columns", how="all")
-            .astype(float)
-            .set_index([kept["block"], variant.rename("variant")])
-            .rename_axis(columns="metric")
-            .stack()
-            .rename("value")
-            .reset_index()
-        )
+        numbers = [m for m, unit in units.items() if unit not in (rows.TEXT, rows.TRUTH)]
+        metrics = [m for m in numbers if m in kept and kept[m].notna().any()]
         # by its own name, since a name may hold a comma as well ("merge joins, as in 9.1")
         base = set(variant[(named == against).any(axis=1)])
-        return sequential.settled(observations, planned, bounds, base)
+        seen = kept.assign(variant=variant)
+        return sequential.settled(seen, metrics, planned, bounds, base)
 
-    def _claims_of(self, experiment: str) -> list[str]:
-        return [
-            claim
-            for claim, rule in self.rules.items()
-            if experiment in evidence.tables_of(rule, self.database)
-        ]
-
-    def _digests(self, experiment: str) -> dict[str, str]:
-        """The digests of the rules that look at an experiment today, by claim."""
+    def _claims_of(self, experiment: str) -> list[claims.Claim]:
+        """The claims whose rules look at an experiment."""
         ledger = claims.ledger(self._ledger)
-        looking = [claim for claim in self._claims_of(experiment) if claim in ledger]
-        return {one: rule_digest(ledger[one], rule_text(ledger[one])) for one in looking}
+        return [
+            ledger[claim]
+            for claim, rule in self.rules.items()
+            if claim in ledger and experiment in evidence.tables_of(rule, self.database)
+        ]
 
     # ---- what is shown
 
     def sql(self, *names: str) -> None:
         """Print statements as they stand in the chapter's files: "keys.random", "full.pgbench"."""
         for name in names:
-            script = name.endswith(".pgbench")
-            text = (
-                self._statements.script(name.removesuffix(".pgbench"))
-                if script
-                else self._statements.source(name)
-            )
-            print(f"-- {name}\n{text}\n")
+            bare = name.removesuffix(".pgbench")
+            script = self._statements.script if name != bare else self._statements.source
+            print(f"-- {name}\n{script(bare)}\n")
 
     def chart(self, name: str) -> "charts.Figure | None":
         """A chart that charts.toml declares: what is printed, published, and found by this run."""
@@ -477,9 +452,8 @@ class Notebook:
     def _untested(self, claim: str, rule: evidence.Rule | None) -> Judgement:
         """Set aside a claim without evidence: an opinion, or what nothing here can reach."""
         known = claims.ledger(self._ledger).get(claim)
-        beside = {}
-        if rule is not None:
-            beside = dict(evidence.beside(rule, self.database, self.parameters.seed))
+        seed = self.parameters.seed
+        beside = dict(evidence.beside(rule, self.database, seed)) if rule else {}
         if known and known.basis is claims.Basis.OPINION:
             reason = CannotMeasure(OPINION, "nothing that is run here decides it")
             return self.evidence.set_aside(claim, reason, beside=beside)
@@ -494,10 +468,8 @@ class Notebook:
 
     def _verdict(self, claim: str) -> str:
         """The word of a claim for a chart's title, whether it has been judged yet or not."""
-        done = {one.claim.id: one for one in self.evidence.judgements}
-        if claim in done:
-            return str(self._together(done[claim]).verdict)
-        found = self._judged(self._new_judge(), self.rules[claim])
+        done = (one for one in self.evidence.judgements if one.claim.id == claim)
+        found = next(done, None) or self._judged(self._new_judge(), self.rules[claim])
         return str(self._together(found).verdict)
 
     def _together(self, found: Judgement) -> Judgement:
@@ -521,8 +493,8 @@ class Notebook:
         None where nothing is to be told, or a page would show the quotes of an empty text.
         """
         asked = self.findings.experiments(names, self.database)
-        if self._replayed is None:
-            for name in sorted(asked - self.database.experiments() - set(self.aside)):
+        for name in sorted(asked):
+            if self._replayed is None and not self._has(name):
                 self._measure(self._experiment(name), {})
         told = " ".join(filter(None, (self.findings.told(name, self.value) for name in names)))
         return narrate.Sentence(told) if told else None
@@ -530,9 +502,8 @@ class Notebook:
     def _processors(self, claim: str) -> dict[str, int]:
         """Of the claim's regimes those that ask for processors, and how many we may use."""
         known = claims.ledger(self._ledger).get(claim)
-        regimes = known.regimes if known else ()
-        many = self.environment["machine"]["cpus"]
-        return {name: many for name in regimes if name.endswith(" processors")}
+        named = [one for one in known.regimes if one.endswith(" processors")] if known else []
+        return dict.fromkeys(named, self.environment["machine"]["cpus"])
 
     def _elsewhere(self, capability: str) -> str:
         """In which profile what is missing would be there, in words.
@@ -561,8 +532,7 @@ class Notebook:
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
-        recorded = parameters.recorded(self.parameters)
-        given = self.environment["parameters"] if self._replayed else recorded
+        given = self.environment["parameters"]
         found = {f"parameter {name}": value for name, value in given.items()}
         left = ("parameters", "settings", "sent")
         found |= runs.flat({k: v for k, v in self.environment.items() if k not in left}, " ")
@@ -570,7 +540,12 @@ class Notebook:
         found |= {
             f"settings of {name}": words or "none further" for name, words in settings.items()
         }
-        each = {name: rows.busy(seen) for name, seen in self._tables().items()}
+        tables = (
+            self._replayed.tables.get(self.name, {})
+            if self._replayed
+            else {name: measured for name, (measured, _) in self.record.tables().items()}
+        )
+        each = {name: rows.busy(seen) for name, seen in tables.items()}
         marked, of = (sum(counted) for counted in zip((0, 0), *each.values()))
         where = [name for name, (some, _) in each.items() if some]
         found["measured while others used more than a tenth of the machine"] = (
@@ -580,12 +555,6 @@ class Notebook:
         notes = [] if self._replayed else self.record.notes
         found |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
         return table(shown.as_rows(found), provenance.CAPTION)
-
-    def _tables(self) -> Mapping[str, pd.DataFrame]:
-        """All rows, disturbed ones among them, by experiment."""
-        if self._replayed:
-            return self._replayed.tables.get(self.name, {})
-        return {name: found for name, (found, _) in self.record.tables().items()}
 
     def _settings(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server, and why builds were left aside."""

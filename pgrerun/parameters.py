@@ -57,9 +57,8 @@ def _without_password(server: str) -> str:
     return server
 
 
-def _as_name(programs: Any) -> Any:
-    """A release's name as text: the command and papermill make numbers of 13 and 9.6."""
-    return str(programs) if type(programs) in (int, float) else programs
+# a release's name is a text: the command and papermill make numbers of 13 and 9.6
+_AS_NAME = BeforeValidator(lambda name: str(name) if type(name) in (int, float) else name)
 
 
 def _chosen(programs: str) -> str:
@@ -98,7 +97,7 @@ class ChapterParameters(BaseModel):
             " throwaway one"
         )
     )
-    programs: Annotated[str, BeforeValidator(_as_name), AfterValidator(_chosen)] = Field(
+    programs: Annotated[str, _AS_NAME, AfterValidator(_chosen)] = Field(
         description=(
             "Folder with another PostgreSQL's programs, or the name of a fetched release or a"
             " registered build; empty for the pip wheel's"
@@ -176,13 +175,7 @@ class Info(BaseModel):
     parameters: dict[str, Parameter] = {}
 
 
-# What a profile sets where a chapter.toml says nothing.
-_EVERYWHERE: dict[str, tuple[Any, ...]] = {
-    "server": ("", "", ""),
-    "programs": ("", "", ""),
-    "seed": (1990, 1990, 1990),
-    "pairs": (7, 15, 21),
-}
+_PAIRS = dict(zip(PROFILES, (7, 15, 21)))
 elsewhere: dict[str, Path] = {}
 
 
@@ -265,8 +258,7 @@ def profile_values(chapter: str, profile: str) -> dict[str, Any]:
     chapter_model(chapter)
     if profile not in PROFILES:
         raise ParameterError(f"There is no profile {unknown(profile, PROFILES)}.")
-    column = PROFILES.index(profile)
-    common = {name: values[column] for name, values in _EVERYWHERE.items()}
+    common = {"server": "", "programs": "", "seed": 1990, "pairs": _PAIRS[profile]}
     own = {name: one.profiles[profile] for name, one in info(chapter).parameters.items()}
     return {"profile": profile} | common | own
 
@@ -353,17 +345,13 @@ def _injected(namespace: Mapping[str, Any]) -> set[str]:
     history = namespace.get("In", [])
     if not isinstance(history, list):
         raise ParameterError("There is no parameter 'In': it is a name of the notebook's own.")
-    names: set[str] = set()
-    for source in history:
-        if source.startswith("# Parameters\n"):
-            targets = [
-                t
-                for node in ast.parse(source).body
-                if isinstance(node, ast.Assign)
-                for t in node.targets
-            ]
-            names.update(target.id for target in targets if isinstance(target, ast.Name))
-    return names
+    injected = [ast.parse(cell) for cell in history if cell.startswith("# Parameters\n")]
+    return {
+        node.id
+        for tree in injected
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:

@@ -49,15 +49,16 @@ def changed_word(chapter: notebook.Notebook, claim: str, **changes: Change) -> s
     """The verdict on a claim where a function has changed the rows of some of its experiments."""
     chapter.run_for(claim)
     database, rule = chapter.database, chapter.rules[claim]
-    kept = {name: (database.query(f"FROM {name}"), database.units(name)) for name in changes}
+    kept = {name: database.query(f"FROM {name}") for name in changes}
+    units = {name: chapter.experiments[name].units for name in changes}
     try:
         for name, change in changes.items():
-            database.add("run", chapter.name, name, change(kept[name][0].copy()), kept[name][1])
+            database.add("run", chapter.name, name, change(kept[name].copy()), units[name])
         judge = verdicts.Judge(chapter.name)
         return str(evidence.judge(judge, rule, database, chapter.aside, {}).verdict)
     finally:
-        for name, (frame, units) in kept.items():
-            database.add("run", chapter.name, name, frame, units)
+        for name, frame in kept.items():
+            database.add("run", chapter.name, name, frame, units[name])
 
 
 def word(

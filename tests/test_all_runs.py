@@ -18,7 +18,7 @@ def made(number, model="A CPU"):
     dice = random.Random(5)
     many = [
         Machine(
-            "x86_64", model, 2 ** dice.randint(1, 5), 2**33 + n, "18", 10 ** -dice.uniform(2, 4), 1
+            "x86_64", model, 2 ** dice.randint(1, 5), 2**33 + n, "18", 10 ** -dice.uniform(2, 4)
         )
         for n in range(number)
     ]

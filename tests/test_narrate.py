@@ -10,7 +10,7 @@ from pgrerun.page import narrate, shown
 from pgrerun.record import claims, statistics, verdicts
 from pgrerun.record.claims import Predicate
 from pgrerun.record.statistics import Interval
-from pgrerun.record.verdicts import VERDICTS, Part, Verdict, fact, supporting
+from pgrerun.record.verdicts import VERDICTS, Part, Verdict
 
 EVIDENCE = {
     (Predicate.RATIO, Verdict.HOLDS): interval(1.41, 1.63),
@@ -41,10 +41,10 @@ EVIDENCE = {
     (Predicate.EQUALS, Verdict.HOLDS): 1.5,
     (Predicate.EQUALS, Verdict.PARTLY): {"reads": 1.5, "writes": 2.5},
     (Predicate.EQUALS, Verdict.DIFFERENT_NOW): 2.5,
-    (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True, "fast": supporting(False)},
+    (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True, "fast": Part(False, essential=False)},
     (Predicate.FACTS, Verdict.PARTLY): {"pages fill up": True, "none is new": False},
     (Predicate.FACTS, Verdict.NOT_SO): {"pages fill up": False, "none is new": False},
-    (Predicate.FACTS, Verdict.REVERSED): {"pages fill up": fact(False, opposite=True)},
+    (Predicate.FACTS, Verdict.REVERSED): {"pages fill up": Part(False, opposite=True)},
     (Predicate.FACTS, Verdict.INCONCLUSIVE): {"pages fill up": None, "none is new": False},
     (Predicate.BUG, Verdict.STILL_THERE): True,
     (Predicate.BUG, Verdict.FIXED): False,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sealed import older, reseal, rewrite
 
 from pgrerun.errors import RecordError
-from pgrerun.record import reader, runs
+from pgrerun.record import agreement, reader, runs
 from pgrerun.record.runs import ENVIRONMENT, OBSERVATIONS, VERDICTS, Run
 
 INTERVAL = {"estimate": 2.0, "low": 1.5, "high": "inf", "n": 7, "confidence": 0.95, "method": "t"}
@@ -279,7 +279,7 @@ def refused_or_read(folder):
         return
     assert list(found.observations.columns) == list(runs.COLUMNS)
     assert not runs.compare(found, found)["differs"].any()
-    assert runs.verdict_changes(found, found).empty
+    assert agreement.changes(found, found).empty
 
 
 # ---- texts and names

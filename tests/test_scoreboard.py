@@ -390,7 +390,7 @@ def test_a_claim_s_row_unfolds_its_history(monkeypatch):
 @pytest.mark.parametrize(("high", "reach"), [(3.84, "280 %"), (math.inf, "any size")])
 def test_the_noise_floors_of_all_chapters_stand_in_one_table(high, reach):
     """A run's page said "2.8e+02 %" and "inf %"."""
-    noise = statistics.NoiseFloor.of(Interval(1.0, 0.96, high, 7))
+    noise = statistics.NoiseFloor(Interval(1.0, 0.96, high, 7))
     held = {
         claim.id: verdicts.judge(claim, Interval(1.2, 1.1, 1.3, 7), noise=noise)
         for claim in (RATIO, OTHER)

@@ -35,8 +35,7 @@ def test_a_word_changes_at_the_margin_and_at_the_printed_size_with_its_tolerance
 
 def table(**columns):
     frame = pd.DataFrame({"base": np.full(7, 1.0)} | columns).rename_axis("block").reset_index()
-    frame = frame.melt("block", var_name="variant")
-    return frame.assign(metric="time", flags="{}")
+    return frame.melt("block", var_name="variant", value_name="time")
 
 
 WAVES = np.sin(range(7))
@@ -59,7 +58,7 @@ NOISY = table(fast=np.full(7, 0.2), faster=0.19 * np.exp(0.2 * WAVES))
     ],
 )
 def test_an_experiment_is_settled_where_its_words_are_plain(seen, against, settled):
-    assert sequential.settled(seen, (7, 15), FIVE_PERCENT, *against) == settled
+    assert sequential.settled(seen, ["time"], (7, 15), FIVE_PERCENT, *against) == settled
 
 
 EXPERIMENTS = 1000

@@ -14,7 +14,7 @@ from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.runs import Run, load
 from pgrerun.record.statistics import Interval
-from pgrerun.record.verdicts import Judge, Judgement, Part, Verdict, fact, supporting
+from pgrerun.record.verdicts import Judge, Judgement, Part, Verdict
 
 # ---- effects: E = 1.5 with its tolerance [1.45, 1.55], or its inverse; band [1/1.05, 1.05]
 
@@ -89,22 +89,25 @@ BOUNDS = [
     ({"reads": 8, "writes": 7}, Verdict.NOT_SO, Verdict.HOLDS),
     ({"reads": 8, "writes": interval(5, 7)}, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
     ({"reads": 5, "writes": interval(1, 2, n=3)}, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
-    ({"reads": 5, "writes": supporting(9)}, Verdict.HOLDS, Verdict.NOT_SO),
+    ({"reads": 5, "writes": Part(9, essential=False)}, Verdict.HOLDS, Verdict.NOT_SO),
 ]
-OPPOSITE = fact(False, opposite=True)
+OPPOSITE = Part(False, opposite=True)
 FACTS = [
     ({"a": True, "b": np.True_}, Verdict.HOLDS),
     ({"a": True, "b": False}, Verdict.PARTLY),
     ({"a": False}, Verdict.NOT_SO),
     ({"a": True, "b": None}, Verdict.INCONCLUSIVE),
     ({"a": False, "b": None}, Verdict.INCONCLUSIVE),
-    ({"a": True, "b": supporting(False), "c": supporting(None)}, Verdict.HOLDS),
-    ({"a": False, "b": supporting(True)}, Verdict.NOT_SO),
+    (
+        {"a": True, "b": Part(False, essential=False), "c": Part(None, essential=False)},
+        Verdict.HOLDS,
+    ),
+    ({"a": False, "b": Part(True, essential=False)}, Verdict.NOT_SO),
     ({"a": OPPOSITE}, Verdict.REVERSED),
     ({"a": OPPOSITE, "b": OPPOSITE}, Verdict.REVERSED),
     ({"a": OPPOSITE, "b": False}, Verdict.NOT_SO),
-    ({"a": fact(False, opposite=None)}, Verdict.NOT_SO),
-    ({"a": fact(True, opposite=True)}, Verdict.HOLDS),
+    ({"a": Part(False, opposite=None)}, Verdict.NOT_SO),
+    ({"a": Part(True, opposite=True)}, Verdict.HOLDS),
 ]
 
 
@@ -216,21 +219,18 @@ def test_parts_with_several_words_give_one_together(words, together):
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
-        *((verdicts.greater(interval(*x)), y) for x, y in (((1.1, 2), True), ((0.5, 1), False))),
-        *((verdicts.less(interval(*x)), y) for x, y in (((0.5, 0.9), True), ((1, 2), False))),
-        (verdicts.greater(interval(0.9, 1.1)), None),
-        (verdicts.less(interval(0.9, 1.1)), None),
-        (verdicts.greater(interval(0.99, 1.03), margin=0.05), False),
-        (verdicts.greater(interval(1.01, 1.2), margin=0.05), None),
-        (verdicts.less(interval(0.97, 1.2), margin=0.05), False),
+        *((verdicts.greater(interval(*x), 1), y) for x, y in (((1.1, 2), True), ((0.5, 1), False))),
+        *((verdicts.less(interval(*x), 1), y) for x, y in (((0.5, 0.9), True), ((1, 2), False))),
+        (verdicts.greater(interval(0.9, 1.1), 1), None),
+        (verdicts.less(interval(0.9, 1.1), 1), None),
         (verdicts.about(interval(1.9, 2.1), 2, 0.1), True),
         (verdicts.about(interval(2.3, 3), 2, 0.1), False),
         (verdicts.about(interval(1.9, 3), 2, 0.1), None),
         # too few pairs
-        (verdicts.greater(interval(2, 3, n=4)), None),
+        (verdicts.greater(interval(2, 3, n=4), 1), None),
         (verdicts.less(interval(2, 3, n=4), 9), None),
         (verdicts.about(interval(2, 3, n=4), 2.5, 1), None),
-        (verdicts.greater(5, 4), True),
+        (verdicts.greater(statistics.exact(5), 4), True),
     ],
 )
 def test_facts_of_intervals_are_yes_no_or_unresolved(found, answer):
@@ -243,7 +243,7 @@ def test_facts_of_intervals_are_yes_no_or_unresolved(found, answer):
         (Predicate.RATIO, True),
         (Predicate.RATIO, "1.5"),
         (Predicate.RATIO, None),
-        (Predicate.RATIO, {"a": supporting(1.0)}),
+        (Predicate.RATIO, {"a": Part(1.0, essential=False)}),
         (Predicate.AT_MOST, {}),
         (Predicate.AT_MOST, {"a": True}),
         (Predicate.EQUALS, interval(1, 2)),
@@ -251,7 +251,7 @@ def test_facts_of_intervals_are_yes_no_or_unresolved(found, answer):
         (Predicate.FACTS, True),
         (Predicate.FACTS, {"a": 1}),
         (Predicate.FACTS, {"a": interval(1, 2)}),
-        (Predicate.FACTS, {"a": supporting(True)}),
+        (Predicate.FACTS, {"a": Part(True, essential=False)}),
         (Predicate.BUG, 0),
         (Predicate.BUG, "no"),
         (Predicate.BUG, None),
@@ -372,9 +372,8 @@ def counts(rng, effect):
 
 def slower(rng, effect):
     found = blocks(rng, effect, 0.02)
-    return {
-        "b is slower": fact(*(one(found, margin=0.05) for one in (verdicts.greater, verdicts.less)))
-    }
+    faster = verdicts.less(found, 1 / 1.05)
+    return {"b is slower": Part(verdicts.greater(found, 1.05), opposite=faster)}
 
 
 RIGHT = [
@@ -433,7 +432,7 @@ def test_planted_worlds_get_the_right_word(subject, planted, effect, right):
     ],
 )
 def test_an_effect_within_the_noise_gets_no_word(found, floor, word, known):
-    noise = statistics.NoiseFloor.of(interval(1 / floor, floor))
+    noise = statistics.NoiseFloor(interval(1 / floor, floor))
     timed = known(claim(Predicate.RATIO, 1.5, basis=Basis.TIMED))
     judged = verdicts.judge(timed, found, noise=noise)
     assert judged.verdict is word
@@ -482,7 +481,7 @@ def test_a_rule_that_changed_after_measuring_marks_the_judgement(known):
     ("subject", "evidence"),
     [
         (claim(Predicate.RATIO, 1.5), interval(1.2, 1.3)),
-        (claim(Predicate.RATIO, 1.5), {"reads": 5.0, "writes": supporting(7.0)}),
+        (claim(Predicate.RATIO, 1.5), {"reads": 5.0, "writes": Part(7.0, essential=False)}),
         (claim(Predicate.RATIO, 1.5), Interval(9, 2, math.inf, 7)),
         (claim(Predicate.DIRECTION, regime="16 processors"), interval(2, 3)),
         (claim(Predicate.FACTS, basis=Basis.OPINION), {"a": True}),

@@ -71,6 +71,25 @@ def word(record: Record, kept: Mapping[str, Any]) -> str:
     return str(Verdict.INCONCLUSIVE) if len(set(given)) > 1 else verdicts.word(kept)
 
 
+def changes(a: Record, b: Record) -> pd.DataFrame:
+    """Claims that two runs judge differently by the rules of today, indexed by claim.
+
+    Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it).
+    """
+    shared = set(a.chapters) & set(b.chapters)
+    chapters = {v["claim"]: v["chapter"] for v in [*a.verdicts, *b.verdicts]}
+    left, right = (
+        {v["claim"]: word(record, v) for v in record.verdicts if v["chapter"] in shared}
+        for record in (a, b)
+    )
+    rows = [
+        (claim, chapter, left.get(claim, ""), right.get(claim, ""))
+        for claim, chapter in chapters.items()
+        if left.get(claim) != right.get(claim)
+    ]
+    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b"]).set_index("claim")
+
+
 def together(judgement: Judgement, given: Sequence[str]) -> Judgement:
     """The judgement that runs give together which gave these words: theirs, or inconclusive."""
     if len(set(given)) < 2:

@@ -42,7 +42,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -107,8 +107,7 @@ class OutOfReach(NamedTuple):
     def __str__(self) -> str:
         """The reason in words, and what would be needed."""
         if self.builds:
-            one, *others = self.builds
-            names = f"builds {one}, {', '.join(others)}" if others else f"build {one}"
+            names = f"build{'s' if len(self.builds) > 1 else ''} {', '.join(self.builds)}"
             return (
                 f"{self.why}; it is decided by the {names}, on which nobody has compared this yet"
             )
@@ -331,12 +330,13 @@ class Claim(BaseModel):
         return f"{self.document_name}, {printed.cited(self.section)}"
 
 
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+"""Arithmetic that expressions may do."""
 
 
 def evaluate(expression: str) -> float:
@@ -347,8 +347,8 @@ def evaluate(expression: str) -> float:
 
     def value(node: ast.expr) -> float:
         match node:
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](value(left), value(right))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+                return float(OPERATORS[type(op)](value(left), value(right)))
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return float(number)
             case ast.Attribute(
@@ -497,11 +497,6 @@ def _reason(error: Exception) -> str:
     return str(error).rstrip(".")
 
 
-def _lines(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file, strict=True))
-
-
 OUT_OF_REACH: Mapping[str, OutOfReach] = {
     row["capability"]: OutOfReach(
         row["why"],
@@ -510,7 +505,7 @@ OUT_OF_REACH: Mapping[str, OutOfReach] = {
         tuple(row["builds"].split()),
         int(row["processors"] or 0),
     )
-    for row in _lines(LEDGER.with_name("out_of_reach.csv"))
+    for row in printed.lines(LEDGER.with_name("out_of_reach.csv"))
 }
 """What a claim may need that no release that can be installed has, and why."""
 
@@ -537,48 +532,50 @@ REGIMES: Mapping[str, Regime] = {
         row["parameter"],
         evaluate(row["at_most"]) if row["at_most"] else math.inf,
     )
-    for row in _lines(LEDGER.with_name("regimes.csv"))
+    for row in printed.lines(LEDGER.with_name("regimes.csv"))
 }
 """Regimes that a run measures; "N processors" is another, which the machine answers."""
 
 
-def load(connection: duckdb.DuckDBPyConnection, path: Path = LEDGER) -> None:
+def load(connection: duckdb.DuckDBPyConnection) -> None:
     """Make schema `claims`: `ledger`, `sizes`, `regimes` and `out_of_reach`, NULL where empty.
 
     `ledger` has the columns of the CSV file. `headline` and `plural` are BOOLEAN; `margin` and
     `tolerance` are what a claim is judged with, NULL where its predicate has none. `sizes` has the
     printed sizes: id, part ("" where a claim has one), low and high, which are the same for a
-    number.
+    number. `verdicts` is empty: what runs said is added to it.
     """
-    ledger(path)  # which names the line of a damage
-    connection.execute("ATTACH ':memory:' AS claims")
+    known = ledger().values()  # which names the line of a damage
+    connection.execute(
+        "ATTACH ':memory:' AS claims;"
+        " CREATE TABLE claims.sizes (id text, part text, low double, high double);"
+        " CREATE TABLE claims.regimes (regime text, quantity text, at_least double, reach text,"
+        " parameter text, at_most double);"
+        " CREATE TABLE claims.verdicts (run text, chapter text, claim text, verdict text,"
+        " basis text, evidence text)"
+    )
     connection.execute(
         "CREATE TABLE claims.ledger AS SELECT * REPLACE (coalesce(headline = 'yes', false) AS"
         " headline, coalesce(plural = 'yes', false) AS plural, CASE WHEN list_contains(?,"
         " predicate) THEN coalesce(margin::DOUBLE, ?) END AS margin, CASE WHEN list_contains(?,"
         " predicate) THEN coalesce(tolerance::DOUBLE, ?) END AS tolerance) FROM read_csv(?,"
         " all_varchar = true)",
-        [sorted(WITH_MARGIN), MARGIN, sorted(WITH_TOLERANCE), TOLERANCE, str(path)],
+        [sorted(WITH_MARGIN), MARGIN, sorted(WITH_TOLERANCE), TOLERANCE, str(LEDGER)],
     )
-    connection.execute("CREATE TABLE claims.sizes (id text, part text, low double, high double)")
-    printed_sizes = [
-        [claim.id, part, *size]
-        for claim in ledger(path).values()
-        for part, size in claim.sizes.items()
-    ]
-    connection.executemany("INSERT INTO claims.sizes VALUES (?, ?, ?, ?)", printed_sizes)
-    connection.execute(
-        "CREATE TABLE claims.regimes (regime text, quantity text, at_least double, reach text,"
-        " parameter text, at_most double)"
+    connection.executemany(
+        "INSERT INTO claims.sizes VALUES (?, ?, ?, ?)",
+        [[claim.id, part, *size] for claim in known for part, size in claim.sizes.items()],
     )
-    regimes = [[name, *found] for name, found in REGIMES.items()]
-    connection.executemany("INSERT INTO claims.regimes VALUES (?, ?, ?, ?, ?, ?)", regimes)
+    connection.executemany(
+        "INSERT INTO claims.regimes VALUES (?, ?, ?, ?, ?, ?)",
+        [[name, *found] for name, found in REGIMES.items()],
+    )
     connection.execute(
         "CREATE TABLE claims.history AS FROM read_csv(?, all_varchar = true)",
-        [str(path.with_name("history.csv"))],
+        [str(LEDGER.with_name("history.csv"))],
     )
     connection.execute(
         "CREATE TABLE claims.out_of_reach AS SELECT * REPLACE (processors::INT AS processors)"
         " FROM read_csv(?, all_varchar = true)",
-        [str(path.with_name("out_of_reach.csv"))],
+        [str(LEDGER.with_name("out_of_reach.csv"))],
     )

@@ -11,7 +11,7 @@ that count; `EXPERIMENT_all` holds disturbed ones as well. DuckDB answers, and m
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,11 @@ class Database:
         self.connection = duckdb.connect()
         self.chapter = chapter
         self._units: dict[tuple[str, str, str], Mapping[str, str]] = {}
-        self._attached: set[str] = set()
         self._replayed = False  # whether the rows of `RUN` are those of a finished record
         printed.load(self.connection)
         claims.load(self.connection)
-        self.connection.execute(
-            "CREATE TABLE claims.verdicts (run text, chapter text, claim text, verdict text,"
-            " basis text, evidence text)"
-        )
         for name in (RUN, *map(schema_of, runs.published())):
-            self._attach(name)
+            self.connection.execute(f"ATTACH ':memory:' AS {name}")
         # nothing in a query may read or write files: a stranger's record is data
         self.connection.execute("SET enable_external_access = false")
         if chapter:
@@ -68,13 +63,7 @@ class Database:
 
     # ---- filling
 
-    def _attach(self, name: str) -> None:
-        if name not in self._attached:
-            self._attached.add(name)
-            self.connection.execute(f"ATTACH ':memory:' AS {name}")
-
     def _schema(self, run: str, chapter: str) -> None:
-        self._attach(run)
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {run}.{chapter}")
 
     def add(
@@ -143,9 +132,8 @@ class Database:
         if self.chapter:
             self._schema(run, self.chapter)
             self.connection.execute(f"USE {run}.{self.chapter}")
-            known = self.experiments(run)
             asked = self.tables_in(text)
-            for table in sorted(asked - known):
+            for table in sorted(asked - self.experiments(run)):
                 raise NotMeasured(table, f"The run {run!r}")
         try:
             return self.connection.execute(text).df()
@@ -173,22 +161,19 @@ class Database:
 
     def tables_in(self, text: str) -> set[str]:
         """The experiments that a query names without a schema; BookError if it can't be read."""
-        row = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
-        parsed = json.loads(row[0]) if row else {"error": True}
+        [(told,)] = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
+        parsed = json.loads(told)
         if parsed.get("error"):
             raise BookError(f"A query can't be read: {parsed.get('error_message')}\n{text}")
-        named: set[str] = set()
-        own: set[str] = set()
-        _collect(parsed, named, own)
+        objects = list(_objects(parsed))
+        tables = [one for one in objects if one.get("type") == "BASE_TABLE"]
+        named = {one["table_name"] for one in tables if not one["schema_name"]}
+        own = {made["key"] for one in objects for made in one.get("cte_map", {}).get("map", ())}
         return {name.removesuffix("_all") for name in named - own}
 
     def experiments(self, run: str = RUN) -> set[str]:
         """The chapter's experiments of which a run has rows."""
         return {name for r, c, name in self._units if (r, c) == (run, self.chapter)}
-
-    def units(self, experiment: str) -> Mapping[str, str]:
-        """The units of an experiment's metrics."""
-        return self._units.get((RUN, self.chapter, experiment), {})
 
     def metric(self, table: str, name: str, condition: str) -> pd.DataFrame:
         """Values of one metric: columns value, block, alpha, disk. `condition` is SQL, or empty."""
@@ -212,28 +197,24 @@ class Database:
         places = {".".join(names): units for names, units in self._units.items()}
         found = []
         for place, units in (places | {place: {} for (place,) in others}).items():
-            many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+            [(many,)] = self.connection.execute(f"SELECT count(*) FROM {place}").fetchall()
             names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
             told = [
                 f"{name} ({units[name]})" if units.get(name) else name
                 for name in names
                 if not units or name not in rows.HOW
             ]
-            found.append((place, many[0] if many else 0, ", ".join(told)))
+            found.append((place, many, ", ".join(told)))
         return pd.DataFrame(found, columns=["table", "rows", "columns"])
 
 
-def _collect(node: Any, named: set[str], own: set[str]) -> None:
-    """Tables that a parsed query names without a schema, and names that it makes by WITH."""
-    if isinstance(node, list):
-        for one in node:
-            _collect(one, named, own)
-    elif isinstance(node, dict):
-        if node.get("type") == "BASE_TABLE" and not node["schema_name"]:
-            named.add(node["table_name"])
-        own.update(one["key"] for one in node.get("cte_map", {}).get("map", ()))
-        for one in node.values():
-            _collect(one, named, own)
+def _objects(node: Any) -> Iterator[dict[str, Any]]:
+    """All objects in a JSON value."""
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    for one in node if isinstance(node, list) else ():
+        yield from _objects(one)
 
 
 def schema_of(run: str) -> str:

@@ -55,12 +55,6 @@ from pgrerun.record.verdicts import Part
 
 _REFERENCE = re.compile(r"\b(?!printed\b)([a-z]\w*)\.([A-Za-z]\w*)(?:\[([^\]]*)\])?")
 _PRINTED = re.compile(r"\bprinted\.(\w+)\.(\w+)\.(\w+)")
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
 _EXACT: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
     ast.Gt: operator.gt,
@@ -71,13 +65,10 @@ _EXACT: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 }
 
 
-def _geomean(values: "pd.Series[float]") -> float:
-    return float(np.exp(np.log(values.astype(float)).mean()))
-
-
 _OVER_ROWS: Mapping[str, str | Callable[["pd.Series[float]"], float]] = {
-    name: name for name in ("min", "max", "sum", "median", "count")
-} | {"geomean": _geomean}
+    **{name: name for name in ("min", "max", "sum", "median", "count")},
+    "geomean": lambda values: float(np.exp(np.log(values.astype(float)).mean())),
+}
 _OVER_FACTS = {"every": verdicts.every, "some": verdicts.some, "alike": verdicts.alike}
 Value = float | Sample
 
@@ -162,10 +153,7 @@ def _rule(claim: str, given: dict[str, Any], query: str) -> Rule:
 
 def tables_of(rule: Rule, database: Database) -> set[str]:
     """The experiments whose rows a rule looks at."""
-    found: set[str] = set()
-    for text in rule.texts():
-        found |= experiments_in(text, database)
-    return found
+    return {name for text in rule.texts() for name in experiments_in(text, database)}
 
 
 def is_query(text: str) -> bool:
@@ -192,9 +180,9 @@ def evaluate(database: Database, expression: str, seed: int = 0) -> Interval | b
             raise NoRows(f"A query for a value gave no rows: {expression}")
         value = found.iloc[0, 0]
         value = value.item() if hasattr(value, "item") else value
-        if isinstance(value, str) or _truth(value) is None or isinstance(value, bool):
-            return value if isinstance(value, str) else _truth(value)
-        return interval(float(value))
+        if isinstance(value, str | bool):
+            return value
+        return None if pd.isna(value) else interval(float(value))
     given = _Expression(database, expression).value()
     return given if given is None or isinstance(given, bool) else interval(given, seed)
 
@@ -202,12 +190,10 @@ def evaluate(database: Database, expression: str, seed: int = 0) -> Interval | b
 def interval(value: Value | tuple[Sample, Sample], seed: int = 0) -> Interval:
     """The interval of a number, of a sample (its median), or of paired samples (their ratio)."""
     if isinstance(value, tuple):
-        found = statistics.ratio(value[0], value[1], seed=seed)
-        disks = sorted({value[0].disk, value[1].disk} - {""})
-        return statistics.on_disk(found, statistics.told_disk(" and ".join(disks)))
+        disks = sorted({one.disk for one in value} - {""})
+        return statistics.on_disk(statistics.ratio(*value, seed=seed), " and ".join(disks))
     if isinstance(value, Sample):
-        found = statistics.median(value, seed=seed)
-        return statistics.on_disk(found, statistics.told_disk(value.disk))
+        return statistics.on_disk(statistics.median(value, seed=seed), value.disk)
     return statistics.exact(value) if math.isfinite(value) else statistics.nothing()
 
 
@@ -222,15 +208,12 @@ class _Expression:
     def __init__(self, database: Database, text: str):
         self.database, self.text = database, text
         self.values: dict[str, tuple[str, str, str]] = {}
-        plain = _PRINTED.sub(self._printed, text)
+        plain = _PRINTED.sub(lambda cell: repr(claims.evaluate(".".join(cell.groups()))), text)
         plain = _REFERENCE.sub(self._reference, plain)
         try:
             self.tree = ast.parse(plain.strip(), mode="eval").body
         except SyntaxError as error:
             raise BookError(f"The expression {text!r} can't be read: {error.msg}.") from None
-
-    def _printed(self, found: re.Match[str]) -> str:
-        return repr(claims.evaluate(".".join(found.groups())))
 
     def _reference(self, found: re.Match[str]) -> str:
         name = f"_{len(self.values)}"
@@ -298,9 +281,9 @@ class _Expression:
             case ast.Call(func=ast.Name(id="min" | "max" as over), args=[first, second]):
                 pick = {"min": np.minimum, "max": np.maximum}[over]
                 return self._arithmetic(pick, self._number(first), self._number(second))
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in claims.OPERATORS:
                 both = self._number(left), self._number(right)
-                return self._arithmetic(_ARITHMETIC[type(op)], *both)
+                return self._arithmetic(claims.OPERATORS[type(op)], *both)
         raise BookError(f"In the expression {self.text!r} {ast.unparse(node)!r} can't be used.")
 
     def _arithmetic(self, how: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
@@ -372,7 +355,7 @@ def judge(
         rule.note,
         beside=others,
         regime={**measured, **regime},
-        noise=statistics.NoiseFloor.of(noise) if isinstance(noise, Interval) else None,
+        noise=statistics.NoiseFloor(noise) if isinstance(noise, Interval) else None,
     )
 
 
@@ -415,20 +398,15 @@ def beside(rule: Rule, database: Database, seed: int) -> Iterator[tuple[str, Any
 
 
 def _found(rule: Rule, database: Database, seed: int) -> Any:
-    """The evidence of a claim, as `verdicts.judge` takes it."""
     parts: dict[str, Any] = _queried(rule.query, database) if rule.query else {}
     if set(parts) == {"still_there"}:
         return parts["still_there"]
-    for name, text in rule.evidence.items():
-        parts[name] = evaluate(database, text, seed)
-    for name, text in rule.supporting_evidence.items():
-        parts[name] = verdicts.supporting(evaluate(database, text, seed))
-    for name, text in rule.facts.items():
-        so = evaluate(database, text, seed)
-        against = rule.opposite.get(name)
-        parts[name] = Part(so, opposite=evaluate(database, against, seed)) if against else so  # type: ignore[arg-type]
-    for name, text in rule.supporting.items():
-        parts[name] = verdicts.supporting(evaluate(database, text, seed))
+    value: Callable[[str], Any] = lambda text: evaluate(database, text, seed)
+    parts |= {name: value(text) for name, text in {**rule.evidence, **rule.facts}.items()}
+    for name, text in rule.opposite.items():
+        parts[name] = Part(parts[name], opposite=value(text))
+    for name, text in {**rule.supporting_evidence, **rule.supporting}.items():
+        parts[name] = Part(value(text), essential=False)
     return parts[""] if set(parts) == {""} else parts
 
 
@@ -448,7 +426,7 @@ def _queried(query: str, database: Database) -> dict[str, Any]:
         else:
             value = statistics.exact(float(row["value"]))
             name = "" if row.get("part") is None else str(row["part"])
-            parts[name] = value if essential else verdicts.supporting(value)
+            parts[name] = value if essential else Part(value, essential=False)
     return parts
 
 

@@ -31,11 +31,11 @@ import numpy as np
 from pgrerun.errors import RecordError
 from pgrerun.progress import track
 from pgrerun.record import agreement, claims, reader, runs, sources
-from pgrerun.record.reader import Conclusions
+from pgrerun.record.reader import Part
 from pgrerun.record.sources import Found, Refused
 from pgrerun.record.verdicts import Judgement, Verdict
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 40
 """Records that a process is given at a time."""
 
@@ -56,8 +56,6 @@ class Machine:
     memory: int | None = None
     release: str = ""
     flush: float | None = None
-    records: int = 0
-    finished: str = ""
 
 
 @dataclass
@@ -145,7 +143,8 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
 
 def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
     first = list(islice(found, _ALONE))
-    chunks = _chunks(chain(first, found))
+    every = chain(first, found)
+    chunks = iter(lambda: list(islice(every, CHUNK)), [])
     if len(first) < _ALONE or processes() == 1:
         for chunk in chunks:
             yield from read(chunk)
@@ -195,11 +194,6 @@ def _shared_out(
         yield from future.result()
 
 
-def _chunks(found: Iterator[Found | Refused]) -> Iterator[list[Found | Refused]]:
-    while chunk := list(islice(found, CHUNK)):
-        yield chunk
-
-
 def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
     """Check records and keep what counts of each; copies are removed.
 
@@ -212,13 +206,13 @@ def read(found: Sequence[Found | Refused]) -> list[_Read | Refused]:
             shutil.rmtree(one.folder, ignore_errors=True)
     told: list[_Read | Refused] = [one for one in found if isinstance(one, Refused)]
     told += [
-        _kept(outcome) if isinstance(outcome, Conclusions) else Refused(one.words, outcome.reason)
+        _kept(outcome) if isinstance(outcome, Part) else Refused(one.words, outcome.reason)
         for one, outcome in zip(there, outcomes)
     ]
     return told
 
 
-def _kept(record: Conclusions) -> _Read:
+def _kept(record: Part) -> _Read:
     head = record.head
     judged = [Judgement.from_dict(verdict) for verdict in record.verdicts]
     # a record speaks for its own chapter alone
@@ -334,9 +328,4 @@ def _age(record: _Read) -> tuple[str, str]:
 
 def _machine(key: tuple[Any, ...], records: list[_Read]) -> Machine:
     flushes = [one.flush for one in records if one.flush is not None]
-    flush = float(np.median(flushes)) if flushes else None
-    newest = max(one.finished for one in records)
-    architecture, model, cores, memory, release_of = key
-    return Machine(
-        architecture, model, cores, memory, release_of, flush, len(records), finished=newest
-    )
+    return Machine(*key, float(np.median(flushes)) if flushes else None)

@@ -4,10 +4,8 @@ That chapter judges claims of the others on releases side by side. Here its reco
 itself and by the chapters whose claims these are, beside what the release notes say.
 """
 
-import csv
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,16 +34,11 @@ def recorded(run: str) -> tuple[pd.DataFrame, str] | None:
     for name in dict.fromkeys(places):
         if CHAPTER in runs.chapters(name):
             record = runs.load(name, CHAPTER)
-            found = of_record(record)
+            table = record.tables.get(CHAPTER, {}).get(EXPERIMENT)
+            found = read(_of_old(record.observations) if table is None else table)
             if len(found):
                 return found, record.finished
     return None
-
-
-def of_record(record: runs.Record) -> pd.DataFrame:
-    """The lives that a record holds, as `read` gives them."""
-    table = record.tables.get(CHAPTER, {}).get(EXPERIMENT)
-    return read(_of_old(record.observations) if table is None else table)
 
 
 def _of_old(observations: pd.DataFrame) -> pd.DataFrame:
@@ -53,13 +46,12 @@ def _of_old(observations: pd.DataFrame) -> pd.DataFrame:
     words = observations[
         (observations["experiment"] == EXPERIMENT) & (observations["metric"] == "word")
     ]
-    found = []
-    for release, flags in zip(words["variant"], words["flags"].map(json.loads), strict=True):
-        why = flags["note"] or flags["reason"]
-        found.append(
-            {"claim": flags["claim"], "release": release, "word": flags["verdict"], "why": why}
-        )
-    return frame(found)
+    told = words["flags"].map(json.loads)
+    return frame(
+        {"claim": one["claim"], "word": one["verdict"], "why": one["note"] or one["reason"]}
+        | {"release": release}
+        for one, release in zip(told, words["variant"], strict=True)
+    )
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -108,24 +100,13 @@ def changes(lives: pd.DataFrame) -> pd.DataFrame:
 # ---- release notes
 
 
-@dataclass(frozen=True)
-class Note:
-    """What the notes of a release say, in their words, and the claims that it explains."""
-
-    release: str
-    section: str
-    words: str
-    claims: tuple[str, ...]
-
-
 @cache
-def notes() -> tuple[Note, ...]:
-    """The sentences of PostgreSQL's release notes that lives are compared with."""
-    with NOTES.open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            Note(row["release"], row["section"], row["words"], tuple(row["claims"].split()))
-            for row in csv.DictReader(lines)
-        )
+def notes() -> list[dict[str, str]]:
+    """The sentences of PostgreSQL's release notes that lives are compared with.
+
+    Of each its release, section, words, and the claims that it explains, with spaces between them.
+    """
+    return printed.lines(NOTES)
 
 
 def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
@@ -133,9 +114,9 @@ def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
 
     Those of a release of the span, or all where there is none.
     """
-    known = [note for note in notes() if claim in note.claims]
+    known = [note for note in notes() if claim in note["claims"].split()]
     if not known:
         return "", "no sentence of theirs is linked with it"
-    within = [note for note in known if place(until) < place(note.release) <= place(since)]
-    said = "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in within or known)
+    within = [note for note in known if place(until) < place(note["release"]) <= place(since)]
+    said = "; ".join("{release}, {section}: “{words}”".format_map(note) for note in within or known)
     return said, "yes" if within else "no"

@@ -182,13 +182,10 @@ def _dependence(
     name, found, q = max(clear, key=lambda one: one[1].effect)
     alike = bins(known[name])
     others = []
-    for other, *_ in clear:
-        strata = []
-        for one in alike if other != name else []:
-            inside = np.full(known[other].size, np.nan)
-            inside[one.machines] = known[other][one.machines]
-            strata.append(_by_word(gathered, claim, inside))
-        within = statistics.difference_within(strata)
+    for other in (circumstance for circumstance, *_ in clear if circumstance != name):
+        every = np.arange(known[other].size)
+        inside = (np.where(np.isin(every, one.machines), known[other], np.nan) for one in alike)
+        within = statistics.difference_within([_by_word(gathered, claim, x) for x in inside])
         if within and within.p <= CHANCE:
             others.append(other)
     return Dependence(claim, name, found, q, tuple(others))
@@ -229,11 +226,10 @@ def _unlike(
 
 def _peers(given: Words, depends: Numbers | None) -> list[NDArray[np.int64]]:
     """The machines that gave a word, apart by what the claim depends on."""
-    if depends is None:
-        everyone = np.flatnonzero(given >= 0)
-        return [everyone] if everyone.size > 1 else []
-    inside = bins(np.where(given >= 0, depends, np.nan))
-    return [one.machines for one in inside if one.machines.size > 1]
+    groups = [np.flatnonzero(given >= 0)]
+    if depends is not None:
+        groups = [one.machines for one in bins(np.where(given >= 0, depends, np.nan))]
+    return [members for members in groups if members.size > 1]
 
 
 def _surprise(given: Words) -> Numbers:

@@ -15,7 +15,6 @@ import csv
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Formatter
@@ -77,16 +76,11 @@ def documents(path: Path) -> dict[str, Document]:
 DOCUMENTS = documents(DATA.parent / "documents.csv")
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a table was printed: the ledger's name of the document, its section(s), our remarks."""
+class Source(NamedTuple):
+    """Where a table was printed: the ledger's name of the document, and its section(s)."""
 
     document: str
     section: str
-    note: str
-
-    def __str__(self) -> str:
-        return f"{DOCUMENTS[self.document].name}, {cited(self.section)}"
 
 
 def cited(section: str) -> str:
@@ -116,29 +110,24 @@ def _path(name: str) -> Path:
 
 def names(chapter: str = "") -> list[str]:
     """Names of the printed tables, of one chapter or of all."""
-    prefix = f"{chapter}_" if chapter else ""
-    tables = (path.stem for path in DATA.glob("*.csv") if path != CHECKS)
-    return sorted(name for name in tables if name.startswith(prefix))
+    tables = DATA.glob(f"{chapter}_*.csv" if chapter else "*.csv")
+    return sorted(path.stem for path in tables if path != CHECKS)
 
 
 @cache
 def source(name: str) -> Source:
     """Where the table was printed. RecordError where the file doesn't say."""
-    header = [
-        line[1:].strip()
-        for line in _path(name).read_text("utf-8").splitlines()
-        if line.startswith("#")
-    ]
-    fields = [line.split(":", 1) for line in header if ":" in line]
-    found = {"document": "", "section": "", "note": ""}
-    for key, value in fields:
-        found[key] = f"{found.get(key, '')} {value.strip()}".strip()
-    if found["document"] not in DOCUMENTS or not found["section"]:
+    text = _path(name).read_text("utf-8")
+    document, section = (
+        " ".join(re.findall(rf"^# *{key}: *(.*?) *$", text, re.MULTILINE))
+        for key in ("document", "section")
+    )
+    if document not in DOCUMENTS or not section:
         raise RecordError(
             f"{_path(name)} doesn't name its source. It must start with the lines '# document:"
             f" NAME' (one of {', '.join(DOCUMENTS)}) and '# section: …'."
         )
-    return Source(found["document"], found["section"], found["note"])
+    return Source(document, section)
 
 
 @cache
@@ -190,11 +179,10 @@ def read_table(name: str) -> pd.DataFrame:
 def table(name: str) -> pd.DataFrame:
     """The table as printed, indexed by its key; numbers as float or int, an empty number as NaN.
 
-    `frame.attrs` holds `source` (in words) and `note`. RecordError where there is no such table.
+    RecordError where there is no such table, or it doesn't name its source.
     """
-    frame = read_table(name).copy()
-    frame.attrs = {"source": str(source(name)), "note": source(name).note}
-    return frame
+    source(name)
+    return read_table(name).copy()
 
 
 def cell(name: str, key: str, column: str) -> float:
@@ -225,7 +213,6 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _load_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make schema `printed` with the printed tables, `cells` and what `printed.sql` derives."""
     connection.execute(_statements())
     connection.execute(_DERIVED.read_text("utf-8"))
     connection.execute("USE memory")
@@ -233,7 +220,6 @@ def _load_tables(connection: duckdb.DuckDBPyConnection) -> None:
 
 @cache
 def _statements() -> str:
-    """What makes the printed tables and `cells`."""
     cells = ["CREATE TABLE cells (table_name text, key text, column_name text, text text)"]
     made = ["ATTACH ':memory:' AS printed; USE printed"]
     for name in names():
@@ -278,9 +264,7 @@ def load(connection: duckdb.DuckDBPyConnection) -> None:
 @cache
 def _all_checks() -> pd.DataFrame:
     found = [
-        evaluate_checks(_checks(chapter)).assign(
-            chapter=chapter, document=source(names(chapter)[0]).document
-        )
+        _checked(chapter).assign(chapter=chapter, document=source(names(chapter)[0]).document)
         for chapter in CHAPTERS
     ]
     return pd.concat(found).replace("", None)
@@ -307,7 +291,6 @@ def _cell_as_literal(found: re.Match[str]) -> str:
 
 @cache
 def _cells(name: str) -> dict[tuple[str, str], object]:
-    """The cells of a table, the computed ones too, by row and column."""
     if name not in names():
         return {}
     found = _database().execute(f"FROM {_with_derived(name)}")
@@ -332,13 +315,13 @@ def derived(name: str) -> pd.DataFrame:
     return frame
 
 
-def _checks(chapter: str = "") -> list[dict[str, str]]:
-    with open(CHECKS, newline="", encoding="utf-8") as lines:
-        rows = csv.DictReader(lines, strict=True)
-        return [row for row in rows if chapter in ("", row["chapter"])]
+def lines(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file, by the names of its columns."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, strict=True))
 
 
-CHAPTERS = sorted({check["chapter"] for check in _checks()})
+CHAPTERS = sorted({check["chapter"] for check in lines(CHECKS)})
 """The chapters whose documents' figures can be recomputed."""
 
 
@@ -351,7 +334,11 @@ def recomputed(chapter: str) -> pd.DataFrame:
         raise RecordError(
             f"Nothing is recomputed for chapter {chapter!r}. Chapters: {', '.join(CHAPTERS)}."
         )
-    return evaluate_checks(_checks(chapter)).drop(columns="rule")
+    return _checked(chapter).drop(columns="rule")
+
+
+def _checked(chapter: str) -> pd.DataFrame:
+    return evaluate_checks(check for check in lines(CHECKS) if check["chapter"] == chapter)
 
 
 def evaluate_checks(checks: Iterable[Mapping[str, str]]) -> pd.DataFrame:

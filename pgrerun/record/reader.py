@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,6 @@ from pgrerun.record.schema import (
     READABLE,
     VERDICTS,
     typed,
-    undisturbed,
 )
 from pgrerun.record.statistics import Interval
 
@@ -56,9 +55,6 @@ MAX_TEXT = 100 * 2**20
 
 MEMORY = "512MB"
 """What DuckDB may take to read them."""
-
-_READ: dict[tuple[tuple[str, bytes], ...], "Part"] = {}  # by the digests of a record's files
-_MOST_READ = 32  # records, of some megabytes each
 
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -143,8 +139,8 @@ class DamagedRecord(RecordError):
 class Part:
     """The checked record of one chapter.
 
-    `tables` are the rows of each experiment; `alone` are the observations of records that have
-    none, or of experiments beside them.
+    `tables` are the rows of each experiment, unless only what was concluded is wanted; `alone` are
+    the observations of records that have none, or of experiments beside them.
     """
 
     head: Head
@@ -154,25 +150,18 @@ class Part:
 
     @cached_property
     def observations(self) -> pd.DataFrame:
-        """All numbers in the long form (see COLUMNS), disturbed ones among them.
+        """All numbers that count, in the long form (see COLUMNS).
 
         Made when two runs are compared: it takes longer than reading the record.
         """
         run, chapter, about = self.head.run, self.head.chapter, self.head.tables
+        alone = table_rows.undisturbed(self.alone)
         long = [
             table_rows.observations(run, chapter, name, rows, about[name]["units"])
             for name, rows in self.tables.items()
         ]
-        whole = [part for part in [self.alone, *long] if len(part)] or [self.alone]
+        whole = [part for part in [alone, *long] if len(part)] or [alone]
         return pd.concat(whole, ignore_index=True)
-
-
-@dataclass(frozen=True)
-class Conclusions:
-    """The checked record of one chapter without its observations, which were checked as well."""
-
-    head: Head
-    verdicts: list[dict[str, Any]]
 
 
 def read(folder: Path) -> Part:
@@ -185,64 +174,51 @@ def read(folder: Path) -> Part:
     for file in files(folder):
         with _damage(folder, file.name):
             content.append((file.name, hashlib.sha256(_bytes(file)).digest()))
-    key = tuple(content)
-    if key not in _READ:
-        _READ[key] = _read(folder)
-        if len(_READ) > _MOST_READ:
-            del _READ[next(iter(_READ))]
-    return _READ[key]
+    return _read(folder, tuple(content))
 
 
-def _read(folder: Path) -> Part:
-    found, data = _concluded(folder)
-    with _damage(folder, OBSERVATIONS):
-        alone = _observations(data, found.head)
-    tables = {}
+@lru_cache(maxsize=32)  # records, of some megabytes each
+def _read(folder: Path, content: tuple[tuple[str, bytes], ...]) -> Part:
+    """The record in a folder whose files have these digests."""
     with duckdb.connect(config=_ALONE) as connection:
-        for name, relation in _tables(folder, found.head, connection):
-            with _damage(folder, f"{name}.parquet"):
-                tables[name] = _frame(relation)
-    return Part(found.head, alone, found.verdicts, tables)
+        return _checked(folder, connection, with_rows=True)
 
 
-def read_many(folders: Sequence[Path]) -> list[Conclusions | DamagedRecord]:
+def read_many(folders: Sequence[Path]) -> list[Part | DamagedRecord]:
     """Check the finished records in `folders`, in their order: what each concluded, or its fault.
 
-    They pass the same checks as in `read`.
+    They pass the same checks as in `read`; their rows aren't kept.
     """
-    found: list[Conclusions | DamagedRecord] = []
+    found: list[Part | DamagedRecord] = []
     with duckdb.connect(config=_ALONE) as connection:
         for folder in folders:
             try:
-                concluded, data = _concluded(folder)
-                if _has_observations(concluded.head):
-                    with _damage(folder, OBSERVATIONS):
-                        _observations(data, concluded.head)
-                for _ in _tables(folder, concluded.head, connection):
-                    pass
-                found.append(concluded)
+                found.append(_checked(folder, connection, with_rows=False))
             except DamagedRecord as error:
                 found.append(error)
     return found
 
 
-def _concluded(folder: Path) -> tuple[Conclusions, bytes]:
-    """All of a record but its observations, of which the unchecked bytes are given."""
+def _checked(folder: Path, connection: duckdb.DuckDBPyConnection, with_rows: bool) -> Part:
     files(folder)
+    alone = _NO_OBSERVATIONS
+    tables: dict[str, pd.DataFrame] = {}
     with _damage(folder, ENVIRONMENT):
         head = _head(_bytes(folder / ENVIRONMENT))
-        data = _content(folder / OBSERVATIONS, head) if _has_observations(head) else b""
+        # the first ones of format 3 have the file without a row
+        has_more = head.format < 3 or head.rows > 0 or OBSERVATIONS in head.sha256
+        data = _content(folder / OBSERVATIONS, head) if has_more else b""
         told = _content(folder / VERDICTS, head)
     with _damage(folder, VERDICTS):
         verdicts = _verdicts(told, head)
-    return Conclusions(head, verdicts), data
-
-
-def _has_observations(head: Head) -> bool:
-    """Whether the record has numbers outside of tables; the first ones of format 3 have the file
-    without a row.
-    """
-    return head.format < 3 or head.rows > 0 or OBSERVATIONS in head.sha256
+    if has_more:
+        with _damage(folder, OBSERVATIONS):
+            alone = _observations(data, head)
+    for name, relation in _tables(folder, head, connection):
+        if with_rows:
+            with _damage(folder, f"{name}.parquet"):
+                tables[name] = _frame(relation)
+    return Part(head, alone, verdicts, tables)
 
 
 def files(folder: Path) -> list[Path]:
@@ -389,9 +365,10 @@ def _check_evidence(evidence: Any) -> None:
 # ---- Parquet
 
 
+_NO_OBSERVATIONS = typed(pd.DataFrame(columns=list(COLUMNS)))
+
+
 def _observations(data: bytes, head: Head) -> pd.DataFrame:
-    if not _has_observations(head):
-        return typed(pd.DataFrame(columns=list(COLUMNS)))
     renamed = {"arm": "variant"} if head.format == 1 else {}
     with (
         duckdb.connect(config=_ALONE) as connection,
@@ -407,7 +384,7 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
             frame[column] = frame[column].map(texts).astype(frame[column].dtype)
     if not (frame["run"].eq(head.run) & frame["chapter"].eq(head.chapter)).all():
         raise ValueError(f"{OBSERVATIONS} holds observations of another run or chapter")
-    kept = undisturbed(frame)
+    kept = table_rows.undisturbed(frame)
     if not np.isfinite(kept["value"]).all():
         raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
     if kept.duplicated(["experiment", "block", "variant", "metric"]).any():
@@ -468,7 +445,6 @@ _UNSEEN_SQL = (
     r"[\x{00}-\x{08}\x{0b}-\x{1f}\x{7f}-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
 )
 """`_UNSEEN` in the words of DuckDB, whose texts have no surrogates."""
-_TABLE_TYPES = {"VARCHAR", "BOOLEAN", "BIGINT", "DOUBLE", "INTEGER"}
 _COLUMN = re.compile("[a-z][A-Za-z0-9_]{0,62}")
 _UNIT_TYPES = {table_rows.TEXT: {"VARCHAR"}, table_rows.TRUTH: {"BOOLEAN"}}
 _NUMBERS = {"BIGINT", "DOUBLE", "INTEGER"}
@@ -501,7 +477,8 @@ def _check_table(relation: duckdb.DuckDBPyRelation, name: str, about: dict[str, 
     if not isinstance(units, dict) or not all(isinstance(u, str) for u in units.values()):
         raise ValueError(f"{name} has no units")
     found = dict(zip(relation.columns, map(str, relation.types)))
-    wrong = [c for c, kind in found.items() if kind not in _TABLE_TYPES or not _COLUMN.fullmatch(c)]
+    known = table_rows.DTYPES
+    wrong = [c for c, kind in found.items() if kind not in known or not _COLUMN.fullmatch(c)]
     wrong += [c for c, kind in table_rows.HOW.items() if found.get(c) != kind]
     if wrong:
         raise ValueError(f"{name} has other columns or types: {', '.join(wrong)[:200]}")
@@ -551,8 +528,7 @@ def _frame(relation: duckdb.DuckDBPyRelation) -> pd.DataFrame:
     for column, kind in found.items():
         if kind == "VARCHAR":
             frame[column] = frame[column].map(visible, na_action="ignore")
-    kinds = {"VARCHAR": "string", "BOOLEAN": "boolean", "DOUBLE": "Float64"}
-    return frame.astype({column: kinds.get(kind, "Int64") for column, kind in found.items()})
+    return frame.astype({column: table_rows.DTYPES[kind] for column, kind in found.items()})
 
 
 def _flags(text: str) -> str:

@@ -8,16 +8,15 @@ clients, release). `frame` makes a typed table of them, `write` and `read` keep 
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 
 from pgrerun.record import sequential
-from pgrerun.record.schema import COLUMNS, DISTURBED, LEFT_OUT, typed
+from pgrerun.record.schema import COLUMNS, typed
 
 HOW: Mapping[str, str] = {
     "comparison": "INTEGER",  # of several in one experiment, from 0; empty where none is repeated
@@ -49,7 +48,6 @@ _EMPTY: Mapping[str, Any] = {
     "left_out": False,
 }
 _BUSY = 0.10  # share of the machine that others may use, as `testbed.BUSY`, which has no record
-_PLACE = ["comparison", "block"]
 _FACTOR_TYPES = (str, bool, int, float, type(None))
 
 
@@ -95,7 +93,7 @@ def frame(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.Dat
     factors = [name for name in names if name not in units and name not in HOW]
     columns = [*factors, *(name for name in units if name in names or not found), *HOW]
     kinds = {
-        name: _DTYPES[HOW[name]] if name in HOW else _kind([row.get(name) for row in found])
+        name: DTYPES[HOW[name]] if name in HOW else _kind([row.get(name) for row in found])
         for name in columns
     }
     table = pd.DataFrame(
@@ -111,7 +109,7 @@ def frame(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.Dat
     return table
 
 
-_DTYPES = {
+DTYPES = {  # in Parquet, and in a table
     "VARCHAR": "string",
     "INTEGER": "Int64",
     "BIGINT": "Int64",
@@ -145,14 +143,28 @@ def write(table: pd.DataFrame, path: Path) -> None:
         )
 
 
-def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that count: neither disturbed nor of a block that was left out."""
+def counted(table: pd.DataFrame, place: Sequence[str] = ("comparison", "block")) -> pd.DataFrame:
+    """The rows that count: neither disturbed nor of a block that was left out.
+
+    `place` are the columns that tell blocks apart.
+    """
     if table.empty:
         return table
     out = table["disturbed"].fillna("") != ""
-    lost = pd.MultiIndex.from_frame(table.loc[table["left_out"].fillna(False), _PLACE])
-    out |= pd.MultiIndex.from_frame(table[_PLACE]).isin(lost) & table["block"].notna()
+    blocks = table[list(place)]
+    lost = pd.MultiIndex.from_frame(blocks[table["left_out"].fillna(False)])
+    out |= pd.MultiIndex.from_frame(blocks).isin(lost) & table["block"].notna()
     return table[~out].reset_index(drop=True)
+
+
+def undisturbed(observations: pd.DataFrame) -> pd.DataFrame:
+    """The observations of an older record (see `schema.COLUMNS`) that count, by their flags."""
+    flags = [json.loads(text) for text in observations["flags"]]
+    marked = observations.assign(
+        disturbed=["disturbed" if "disturbed" in flag else "" for flag in flags],
+        left_out=["left_out" in flag for flag in flags],
+    )
+    return counted(marked, ("chapter", "experiment", "block"))[list(COLUMNS)]
 
 
 def busy(table: pd.DataFrame) -> tuple[int, int]:
@@ -166,27 +178,26 @@ def busy(table: pd.DataFrame) -> tuple[int, int]:
 def observations(
     run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The numbers of a table in the long form of `schema.COLUMNS`, a row per metric.
+    """The numbers of a table's rows that count, in the long form of `schema.COLUMNS`.
 
     A variant is called by the values of its factors.
     """
     factors = [name for name in table if name not in units and name not in HOW]
     rows = []
-    for row in table.to_dict("records"):
+    for row in counted(table).to_dict("records"):
         variant = ", ".join(
             f"{row[name]}" if isinstance(row[name], str) else f"{name} {row[name]}"
             for name in factors
             if not pd.isna(row[name])
         )
-        flags = {DISTURBED: row["disturbed"], LEFT_OUT: bool(row["left_out"])}
-        told = json.dumps({name: value for name, value in flags.items() if value})
+        block, position, seed = (
+            0 if pd.isna(row[name]) else int(row[name]) for name in ("block", "position", "seed")
+        )
+        head = (run, chapter, experiment, variant or experiment, block, position)
         for metric, unit in units.items():
             if unit in (TEXT, TRUTH) or metric not in row or pd.isna(row[metric]):
                 continue
-            block, position = (0 if pd.isna(row[n]) else int(row[n]) for n in ("block", "position"))
-            seed = 0 if pd.isna(row["seed"]) else int(row["seed"])
-            head = (run, chapter, experiment, variant or experiment, block, position)
-            rows.append((*head, metric, float(row[metric]), unit, seed, row["started_at"], told))
+            rows.append((*head, metric, float(row[metric]), unit, seed, row["started_at"], "{}"))
     long = pd.DataFrame(rows, columns=list(COLUMNS))
     if long.empty:
         return long
@@ -194,5 +205,4 @@ def observations(
     same = long.duplicated(["variant", "block", "metric"], keep=False)
     numbers = long[same].groupby(["variant", "block", "metric"]).cumcount() + 1
     long.loc[same, "variant"] = long.loc[same, "variant"] + ", row " + numbers.astype(str)
-    assert np.isfinite(long.loc[~long["flags"].str.contains(DISTURBED), "value"]).all()
     return typed(long)

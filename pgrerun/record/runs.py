@@ -22,7 +22,6 @@ RUNS is the folder that the environment variable PGRERUN_RUNS names, else data/r
 import fcntl
 import hashlib
 import json
-import logging
 import math
 import os
 import re
@@ -50,7 +49,6 @@ from pgrerun.record.schema import (
     OBSERVATIONS,
     VERDICTS,
     is_name,
-    undisturbed,
 )
 
 __all__ = [
@@ -71,21 +69,16 @@ __all__ = [
     "published",
     "root",
     "scrub",
-    "verdict_changes",
 ]
 
 PUBLISHED = "published"  # the name of the committed run; others of the same are published-2, ...
-
-log = logging.getLogger(__name__)
-
 
 CHECKOUT = Path(__file__).resolve().parents[2] / "data" / "runs"
 
 
 def root() -> Path:
     """The folder of all run records."""
-    given = os.environ.get("PGRERUN_RUNS")
-    return Path(given) if given else CHECKOUT
+    return Path(os.environ.get("PGRERUN_RUNS") or CHECKOUT)
 
 
 def _word(text: str, what: str) -> str:
@@ -119,11 +112,9 @@ def scrub(value: Any) -> Any:
             scrub(v)
             for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)
         ]
-    if isinstance(value, bool) or value is None:
-        return value
     if hasattr(value, "item"):  # a numpy scalar
         return scrub(value.item())
-    if isinstance(value, int):
+    if isinstance(value, int) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
@@ -218,10 +209,6 @@ class Run:
             run.release()
         return [table for table in about if table not in run._complete]
 
-    def _note(self, sentence: str) -> None:
-        self.notes.append(sentence)
-        log.info(sentence)
-
     def _acquire(self) -> None:
         """Take the lock of the partial record; the lock lives and moves with its folder."""
         while True:
@@ -269,7 +256,7 @@ class Run:
                     " --complete, or under another name."
                 )
             self._acquire()
-            self._note(
+            self.notes.append(
                 "An unfinished run with other parameters, code or server was in the way: its"
                 f" {len(entries)} observations were moved aside to {aside.name}."
             )
@@ -284,7 +271,7 @@ class Run:
             self._remember_row(entry)
         if entries:
             finished = sum(map(len, self._rows.values()))
-            self._note(
+            self.notes.append(
                 f"Resumed an interrupted run: {finished} observations were finished already."
             )
 
@@ -307,7 +294,7 @@ class Run:
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.truncate(path, whole)
-            self._note(
+            self.notes.append(
                 "The last line of the journal was torn when its writer was killed; that measurement"
                 " is repeated."
             )
@@ -385,13 +372,14 @@ class Run:
         entry = {"table": table, "row": {name: scrub(value) for name, value in row.items()}}
         self._append(entry, self._remember_row)
 
-    def complete(self, table: str, about: Mapping[str, Any]) -> None:
+    def complete(self, table: str, about: Mapping[str, Any]) -> dict[str, Any]:
         """Say that an experiment has all its rows, or was set aside, and what is told of it.
 
-        `about` has its `units`; see `pgrerun.experiments`.
+        `about` has its `units`; it is given back as it was kept.
         """
-        entry = {"table": table, "about": scrub(about)}
-        self._append(entry, self._remember_row)
+        kept: dict[str, Any] = scrub(about)
+        self._append({"table": table, "about": kept}, self._remember_row)
+        return kept
 
     def _remember_row(self, entry: dict[str, Any]) -> None:
         table = entry["table"]
@@ -402,7 +390,7 @@ class Run:
             row = entry["row"]
             self._rows.setdefault(table, []).append(row)
             if row.get("disturbed"):
-                self._note(
+                self.notes.append(
                     f"In {table}, block {row.get('block')}, a measurement was disturbed"
                     f" ({row['disturbed']}). "
                     + ("The block is left out." if row.get("left_out") else "It was made again.")
@@ -433,7 +421,6 @@ class Run:
         }
 
     def _rewrite(self) -> None:
-        """Write the journal anew, of what is remembered."""
         entries = [
             {**self._head(), "completes": self._completes},
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
@@ -457,8 +444,6 @@ class Run:
         A claim's later one replaces its earlier. Verdicts follow from observations, so an
         interrupted run keeps none: they are judged again.
         """
-        if not {"claim", "verdict"} <= set(verdict):
-            raise ValueError("a verdict needs its claim and its verdict")
         self._verdicts[verdict["claim"]] = scrub(verdict)
 
     def close(self) -> Path:
@@ -591,7 +576,7 @@ class Record:
     @cached_property
     def observations(self) -> pd.DataFrame:
         """All numbers that count, in the long form; see COLUMNS."""
-        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
+        return pd.concat([part.observations for part in self.parts], ignore_index=True)
 
     @property
     def chapters(self) -> list[str]:
@@ -701,7 +686,7 @@ def compare(a: Record, b: Record) -> pd.DataFrame:
     Columns: unit, a and b (medians), n_a and n_b (blocks), ratio (a over b), low and high (95 %
     interval of the ratio; NaN with fewer than five blocks on a side, or where a value isn't
     positive), differs (whether the interval excludes 1). The runs' blocks are independent, not
-    pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
+    pairs. Rows that only one run has are left out. See `agreement.changes` for the conclusions.
     """
     left, right = _medians(a).add_suffix("_a"), _medians(b).add_suffix("_b")
     # whole records have hundreds of thousands of numbers, nearly all of which were taken once
@@ -745,7 +730,6 @@ def _medians(record: Record) -> pd.DataFrame:
 
 
 def _values(record: Record, chosen: pd.Index) -> dict[Any, pd.Series]:
-    """The values of the chosen numbers, in the order in which they were measured."""
     values = record.observations.set_index(_NUMBER)["value"]
     chosen_ones = values[values.index.isin(chosen)]
     return dict(list(chosen_ones.groupby(level=_NUMBER, sort=False)))
@@ -804,29 +788,3 @@ def _entries(record: Record, chapter: str) -> dict[str, str]:
         else json.dumps(leaf, ensure_ascii=False, sort_keys=True)
         for name, leaf in leaves
     }
-
-
-def verdict_changes(
-    a: Record,
-    b: Record,
-    word: Callable[[Record, Mapping[str, Any]], str] = lambda record, kept: str(kept["verdict"]),
-) -> pd.DataFrame:
-    """Claims that two runs judge differently, indexed by claim.
-
-    Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it).
-    `word` gives the verdict of what a record kept (`agreement.word` by the rules of today).
-    """
-    shared = set(a.chapters) & set(b.chapters)
-    left, right = (
-        {v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b)
-    )
-    rows = []
-    for claim in dict.fromkeys([*left, *right]):
-        was, now = (
-            word(record, side[claim]) if claim in side else ""
-            for record, side in ((a, left), (b, right))
-        )
-        if was != now:
-            chapter = (left.get(claim) or right[claim])["chapter"]
-            rows.append((claim, chapter, was, now))
-    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b"]).set_index("claim")

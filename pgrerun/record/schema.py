@@ -3,7 +3,6 @@
 `runs` writes it, `reader` reads and checks it.
 """
 
-import json
 import re
 
 import pandas as pd
@@ -34,9 +33,6 @@ OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = (
     "journal.jsonl",
 )
 
-DISTURBED, LEFT_OUT = "disturbed", "left_out"
-"""Flags: which values of a measurement can't be, in words; whether its block counts no more."""
-
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 """Names of runs and chapters: of folders, with room for our own prefixes and suffixes."""
 
@@ -49,17 +45,3 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns of `COLUMNS`, each with its type."""
     kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
     return frame.astype({name: kinds[kind] for name, kind in COLUMNS.items()})
-
-
-def undisturbed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The observations (see COLUMNS) that count: neither disturbed nor of a block left out."""
-    marked = frame[frame["flags"].str.contains(f'"{DISTURBED}"', regex=False)]
-    if marked.empty:
-        return frame
-    flags = marked["flags"].map(json.loads)
-    disturbed = flags.map(lambda flag: DISTURBED in flag)
-    block = ["chapter", "experiment", "block"]
-    left_out = marked.loc[flags.map(lambda flag: LEFT_OUT in flag), block]
-    out = pd.MultiIndex.from_frame(frame[block]).isin(pd.MultiIndex.from_frame(left_out))
-    out |= frame.index.isin(disturbed.index[disturbed])
-    return frame[~out].reset_index(drop=True)

@@ -58,22 +58,21 @@ def bounds(declared: Iterable[Claim]) -> frozenset[float]:
 
 
 def settled(
-    observations: pd.DataFrame,
+    rows: pd.DataFrame,
+    metrics: Iterable[str],
     planned: Sequence[int],
     bounds: Collection[float],
     against: Set[str] = frozenset(),
 ) -> bool:
-    """Whether more pairs could change no word: variants are told apart, by each metric.
+    """Whether more pairs could change no word: variants are told apart, by each of these metrics.
 
-    `observations` are an experiment's at one of its `planned` looks, with the columns block,
-    variant, metric and value. Compared are each two variants, or all others with those that are
+    `rows` are an experiment's at one of its `planned` looks, with the columns block, variant, and
+    one for each metric. Compared are each two variants, or all others with those that are
     `against`. A metric with values that aren't positive has no ratios, and says nothing.
     """
-    if observations.empty:  # nothing but words
-        return True
-    spent = share(planned, int(observations["block"].max()) + 1)
-    for _, frame in observations.groupby("metric", sort=False):
-        wide = frame.pivot(index="block", columns="variant", values="value").dropna()
+    for metric in metrics:
+        spent = share(planned, int(rows["block"].max()) + 1)
+        wide = rows.pivot(index="block", columns="variant", values=metric).astype(float).dropna()
         if len(wide) < FIRST:  # blocks were left out
             return False
         for one, other in combinations(wide, 2):

@@ -131,11 +131,6 @@ def _places(source: str) -> Iterator[Path]:
         yield Path(source)
 
 
-def _folder(scratch: Path) -> Path:
-    """A folder for a copy in the private one."""
-    return Path(tempfile.mkdtemp(dir=scratch))
-
-
 # ---- folders
 
 
@@ -175,19 +170,9 @@ class _Unpacking:
 
     def __init__(self, scratch: Path):
         self._scratch = scratch
-        self._folders: dict[str, Path] = {}
-        self._faults: dict[str, str] = {}
+        self.folders: dict[str, Path] = {}
+        self.faults: dict[str, str] = {}
         self._members = self._passed = self._kept = 0
-
-    def records(self) -> Iterator[tuple[str, Path, str]]:
-        """Name in the archive, folder, and what is wrong ("" for nothing) of each record."""
-        for name, folder in self._folders.items():
-            if (folder / ENVIRONMENT).exists():
-                yield name, folder, self._faults.get(name, "")
-
-    def close(self) -> None:
-        for folder in self._folders.values():
-            shutil.rmtree(folder, ignore_errors=True)
 
     def pass_by(self, size: int) -> None:
         """Count a member; ValueError where the archive is too large."""
@@ -203,14 +188,14 @@ class _Unpacking:
         path = PurePosixPath(name)
         where = str(path.parent)
         if not regular:
-            self._faults.setdefault(where, f"{visible(path.name)[:100]} is no regular file")
+            self.faults.setdefault(where, f"{visible(path.name)[:100]} is no regular file")
         if not _part(name):
             return
-        if where not in self._folders:
-            self._folders[where] = _folder(self._scratch)
-        target = self._folders[where] / path.name
+        if where not in self.folders:
+            self.folders[where] = Path(tempfile.mkdtemp(dir=self._scratch))
+        target = self.folders[where] / path.name
         if target.exists():
-            self._faults.setdefault(where, f"{path.name} is there twice")
+            self.faults.setdefault(where, f"{path.name} is there twice")
         elif not regular:
             target.touch()
         else:
@@ -223,7 +208,7 @@ class _Unpacking:
         if self._kept > MAX_KEPT:
             raise ValueError(f"the records in it have more than {MAX_KEPT} bytes")
         if len(data) > MAX_FILE:
-            self._faults.setdefault(where, f"{target.name} has more than {MAX_FILE} bytes")
+            self.faults.setdefault(where, f"{target.name} has more than {MAX_FILE} bytes")
             data = b""
         target.write_bytes(data)
 
@@ -232,22 +217,21 @@ def _in_archive(path: Path, words: str, scratch: Path) -> Iterator[Found | Refus
     """The records in an archive. Of one that is damaged, or too large, none is given."""
     unpacking = _Unpacking(scratch)
     try:
-        if zipfile.is_zipfile(path):
-            _unzip(path, unpacking)
-        else:
-            _untar(path, unpacking)
-    except _DAMAGE as error:
-        unpacking.close()
+        unpack = _unzip if zipfile.is_zipfile(path) else _untar
+        unpack(path, unpacking)
+    except BaseException as error:
+        for folder in unpacking.folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, _DAMAGE):
+            raise
         yield Refused(words, f"the archive can't be read: {_one_line(error)}")
         return
-    except BaseException:
-        unpacking.close()
-        raise
-    found = list(unpacking.records())
-    if not found:
+    records = {n: one for n, one in unpacking.folders.items() if (one / ENVIRONMENT).exists()}
+    if not records:
         yield Refused(words, "there is no record in it")
-    for name, folder, fault in found:
+    for name, folder in records.items():
         place = f"{words}, {visible(name)[:200]}"
+        fault = unpacking.faults.get(name)
         yield Refused(place, fault) if fault else Found(place, folder, ours=True)
 
 
@@ -389,7 +373,7 @@ def _listed(
             if faults[place]:
                 yield Refused(visible(place), faults[place])
                 continue
-            folder = _folder(scratch)
+            folder = Path(tempfile.mkdtemp(dir=scratch))
             for part in sizes[place]:
                 if f"{place}/{part}" in contents:
                     (folder / part).write_bytes(contents[f"{place}/{part}"])

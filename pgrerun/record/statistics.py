@@ -30,8 +30,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,11 +38,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
 Array = NDArray[np.float64]
-Estimate = TypeVar("Estimate", bound=Callable[..., Any])
 
 ENOUGH = 5
 """Pairs below which an interval is shown, but no verdict is given."""
 
+CONFIDENCE = 0.95
 RESAMPLES = 4999
 EXACT = "exact"
 SLOWED = "disk slowed"
@@ -67,7 +66,7 @@ class Interval:
     low: float
     high: float
     n: int
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     method: str = ""
 
     def __post_init__(self) -> None:
@@ -83,8 +82,9 @@ class Interval:
     @property
     def disk(self) -> str:
         """On which disk it was measured, in words; "" for the machine's own (see `on_disk`)."""
-        _, found, rest = told_disk(self.method).partition(f", {SLOWED}")
-        return f"{SLOWED}{rest}" if found else ""
+        _, found, rest = self.method.partition(f", {SLOWED}")
+        told = rest.replace("/s of base", "/s of relations' pages")  # base is a folder
+        return f"{SLOWED}{told}" if found else ""
 
     @property
     def disturbed(self) -> bool:
@@ -103,17 +103,7 @@ class Interval:
         estimate, low, high = (
             np.inf if x == 0 else 1 / x for x in (self.estimate, self.high, self.low)
         )
-        return Interval(estimate, low, high, self.n, self.confidence, self.method)
-
-    def times(self, factor: float) -> "Interval":
-        """The same estimate in another unit, or against another base.
-
-        `factor` is known, and positive (else ValueError).
-        """
-        if factor <= 0:
-            raise ValueError("an interval is scaled by a positive factor")
-        ends = (factor * self.estimate, factor * self.low, factor * self.high)
-        return Interval(*ends, self.n, self.confidence, self.method)
+        return replace(self, estimate=estimate, low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -152,11 +142,6 @@ def exact(value: float) -> Interval:
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)
 
 
-def told_disk(words: str) -> str:
-    """Words that records keep of a disk, as a reader understands them: base is a folder."""
-    return words.replace("/s of base", "/s of relations' pages")
-
-
 def on_disk(found: Interval, words: str) -> Interval:
     """The same interval, marked as measured on the disk of these words ("disk slowed to ...")."""
     if not words or found.disturbed:
@@ -183,10 +168,10 @@ def _possible(x: Array) -> NDArray[np.bool_]:
     return np.isfinite(x) & (x > 0)
 
 
-def _disturbed(possible: Array, low: float = 0.0, confidence: float = 0.95) -> Interval:
+def _disturbed(possible: Array, low: float = 0.0) -> Interval:
     """What is left when some values can't be: at most the median of those that can."""
     estimate = float(np.median(possible)) if possible.size else np.nan
-    return Interval(estimate, low, np.inf, 0, confidence, DISTURBED)
+    return Interval(estimate, low, np.inf, 0, method=DISTURBED)
 
 
 def order_statistics(x: Array, confidence: float) -> tuple[float, float]:
@@ -202,10 +187,7 @@ def order_statistics(x: Array, confidence: float) -> tuple[float, float]:
 
 
 def _bootstrap(
-    samples: tuple[Array, ...],
-    statistic: Callable[..., Array],
-    seed: int,
-    confidence: float,
+    samples: tuple[Array, ...], statistic: Callable[..., Any], seed: int, confidence: float
 ) -> tuple[float, float, str]:
     """Ends and name of a BCa bootstrap, or of a percentile one where BCa has no answer."""
     for method in ("BCa", "percentile"):
@@ -225,90 +207,76 @@ def _bootstrap(
     raise ArithmeticError("the bootstrap gave no interval")
 
 
-def _divided(estimate: Estimate) -> Estimate:
-    """The same estimate, with the share of the error that its samples say."""
-
-    @wraps(estimate)
-    def divided(*given: Any, confidence: float = 0.95, **more: Any) -> Any:
-        share = min((x.share for x in given if isinstance(x, Sample)), default=1.0)
-        if share == 1:
-            return estimate(*given, confidence=confidence, **more)
-        found = estimate(*given, confidence=1 - (1 - confidence) * share, **more)
-        method = found.method if found.disturbed else f"{found.method}, corrected for looks"
-        return replace(found, confidence=confidence, method=method)
-
-    return cast(Estimate, divided)
+def _share(*given: ArrayLike) -> float:
+    """The share of the error that an interval of what is given may have."""
+    return min((x.share for x in given if isinstance(x, Sample)), default=1.0)
 
 
-@_divided
-def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval:
+def median(x: ArrayLike, *, seed: int = 0) -> Interval:
     """Median of `x` (same unit as `x`), the wider of a bootstrap and an order-statistic interval.
 
     A single value has no interval: both ends are infinite. If a value isn't finite, the interval
     is disturbed. ValueError without values.
     """
-    x = _values(x, "x")
-    if not np.isfinite(x).all():
-        return _disturbed(x[np.isfinite(x)], -np.inf, confidence)
+    values = _values(x, "x")
+    finite = np.isfinite(values)
+    if not finite.all():
+        return _disturbed(values[finite], -np.inf)
+    return _median(values, seed, _share(x))
+
+
+def _median(x: Array, seed: int, share: float) -> Interval:
+    """The median of finite values, with that share of the error."""
     centre = float(np.median(x))
+    corrected = "" if share == 1 else ", corrected for looks"
     if x.size == 1:
-        return Interval(centre, -np.inf, np.inf, 1, confidence, "none: a single value")
+        return Interval(centre, -np.inf, np.inf, 1, method=f"none: a single value{corrected}")
     if np.ptp(x) == 0:
-        return Interval(centre, centre, centre, x.size, confidence, "none needed: all values equal")
+        method = f"none needed: all values equal{corrected}"
+        return Interval(centre, centre, centre, x.size, method=method)
+    confidence = 1 - (1 - CONFIDENCE) * share
     low, high, method = _bootstrap((x,), np.median, seed, confidence)
     outer_low, outer_high = order_statistics(x, confidence)
     if outer_low < low or outer_high > high:
         method += ", widened to order statistics"
-    return Interval(
-        centre,
-        min(low, outer_low, centre),
-        max(high, outer_high, centre),
-        x.size,
-        confidence,
-        method,
-    )
+    low, high = min(low, outer_low, centre), max(high, outer_high, centre)
+    return Interval(centre, low, high, x.size, method=method + corrected)
 
 
-@_divided
-def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95) -> Interval:
+def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0) -> Interval:
     """Median of the paired ratios a[i] / b[i], dimensionless.
 
     `a` and `b` are of one length and in the order of the blocks. Fewer than five pairs still give
     an interval, but one that isn't `enough` for a verdict. If a value isn't finite and positive,
     the interval is disturbed. ValueError on unpaired or no values.
     """
+    share = _share(a, b)
     a, b = _pairs(a, b)
     good = _possible(a) & _possible(b)
     if not good.all():
-        return _disturbed(a[good] / b[good], confidence=confidence)
-    found = median(a / b, seed=seed, confidence=confidence)
+        return _disturbed(a[good] / b[good])
+    found = _median(a / b, seed, share)
     if found.n == 1:
-        return Interval(found.estimate, 0.0, np.inf, 1, confidence, "none: a single pair")
+        return replace(found, low=0.0, method=found.method.replace("value", "pair"))
     return found
 
 
-def ratio_of_medians(
-    a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
-) -> Interval:
+def ratio_of_medians(a: ArrayLike, b: ArrayLike) -> Interval:
     """median(a) / median(b) of two independent samples, such as two runs on two machines.
 
     `n` is the size of the smaller sample. Disturbed like `ratio`; ValueError without values.
     """
     a, b = _values(a, "a"), _values(b, "b")
     if not (_possible(a).all() and _possible(b).all()):
-        return _disturbed(np.array([]), confidence=confidence)
+        return _disturbed(np.array([]))
     centre, n = float(np.median(a) / np.median(b)), min(a.size, b.size)
     if n == 1:
-        return Interval(centre, 0.0, np.inf, 1, confidence, "none: a single value")
+        return Interval(centre, 0.0, np.inf, 1, method="none: a single value")
     if np.ptp(a) == 0 and np.ptp(b) == 0:
-        return Interval(centre, centre, centre, n, confidence, "none needed: all values equal")
-    low, high, method = _bootstrap((a, b), _quotient_of_medians, seed, confidence)
-    return Interval(centre, min(low, centre), max(high, centre), n, confidence, method)
-
-
-def _quotient_of_medians(x: Array, y: Array, axis: int) -> Array:
-    quotient: Array = np.median(x, axis=axis) / np.median(y, axis=axis)
-    return quotient
+        return Interval(centre, centre, centre, n, method="none needed: all values equal")
+    quotient = lambda x, y, axis: np.median(x, axis=axis) / np.median(y, axis=axis)
+    low, high, method = _bootstrap((a, b), quotient, 0, CONFIDENCE)
+    return Interval(centre, min(low, centre), max(high, centre), n, method=method)
 
 
 def within(interval: Interval, margin: float) -> bool:
@@ -322,8 +290,6 @@ def equivalent(interval: Interval, margin: float) -> bool:
     `margin` is the smallest effect of interest, as a share (0.05 for 5 %). An interval that is
     merely undecided is not equivalent.
     """
-    if margin <= 0:
-        raise ValueError("the margin must be positive")
     return interval.enough and within(interval, margin)
 
 
@@ -336,13 +302,11 @@ class NoiseFloor:
     """
 
     ratio: Interval
-    floor: float
 
-    @classmethod
-    def of(cls, ratio: Interval) -> "NoiseFloor":
-        """What the ratio of an A/A comparison lets be seen."""
-        lowest = np.inf if ratio.low == 0 else 1 / ratio.low
-        return cls(ratio, float(max(lowest, ratio.high)))
+    @property
+    def floor(self) -> float:
+        lowest = np.inf if self.ratio.low == 0 else 1 / self.ratio.low
+        return float(max(lowest, self.ratio.high))
 
     @property
     def reach(self) -> str:
@@ -375,16 +339,12 @@ def usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
     return scale * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
 
 
-def _log_usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
-    return np.log(usl(n, scale, sigma, kappa))
-
-
 def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, float]:
     start = (throughput[clients == clients.min()].mean() / clients.min(), 0.05, 0.001)
     # As logarithms, since throughput varies by a share of itself: to weigh by what was measured
     # would make a single low one outweigh all others. The bounds are the law's own.
     (scale, sigma, kappa), _ = optimize.curve_fit(
-        _log_usl,
+        lambda n, *law: np.log(usl(n, *law)),
         clients,
         np.log(throughput),
         p0=start,
@@ -396,12 +356,7 @@ def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, fl
 
 
 def scalability(
-    clients: ArrayLike,
-    throughput: ArrayLike,
-    *,
-    seed: int = 0,
-    resamples: int = 400,
-    confidence: float = 0.95,
+    clients: ArrayLike, throughput: ArrayLike, *, seed: int = 0, resamples: int = 400
 ) -> USL:
     """Fit the universal scalability law; intervals from a bootstrap of its relative residuals.
 
@@ -416,8 +371,7 @@ def scalability(
         raise ValueError(
             f"the scalability law needs 4 different numbers of clients, not {levels.size}"
         )
-    nothing = _disturbed(np.array([]), confidence=confidence)
-    unknown = USL(nothing, nothing, nothing, nothing)
+    unknown = USL(*[_disturbed(np.array([]))] * 4)
     if not _possible(throughput).all():
         return unknown
     try:
@@ -427,15 +381,16 @@ def scalability(
     found = _resampled_usl(clients, throughput, best, seed, resamples)
     if len(found) < resamples / 2:
         return unknown
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     # Order statistics, not interpolation: infinite peaks must not become nan.
     lows, highs = np.quantile(found, (tail, 1 - tail), axis=0, method="inverted_cdf")
-    method = "bootstrap of residuals"
-    scale, sigma, kappa, peak = (
-        Interval(float(x), float(min(x, low)), float(max(x, high)), levels.size, confidence, method)
-        for x, low, high in zip(best, lows, highs)
+    n = levels.size
+    return USL(
+        *(
+            Interval(x, min(x, low), max(x, high), n, method="bootstrap of residuals")
+            for x, low, high in np.column_stack([best, lows, highs]).tolist()
+        )
     )
-    return USL(scale, sigma, kappa, peak)
 
 
 def _resampled_usl(
@@ -456,22 +411,17 @@ def _resampled_usl(
     return np.array(found)
 
 
-def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
+def share(found: int, of: int) -> Interval:
     """The share `found / of` of independent trials, with Wilson's interval.
 
     ValueError unless 0 <= found <= of and of > 0.
     """
     if not 0 <= found <= of or of < 1:
         raise ValueError(f"{found} of {of} is no share")
-    ends = stats.binomtest(found, of).proportion_ci(confidence, method="wilson")
-    return Interval(
-        found / of,
-        min(float(ends.low), found / of),
-        max(float(ends.high), found / of),
-        of,
-        confidence,
-        "Wilson",
-    )
+    centre = found / of
+    ends = stats.binomtest(found, of).proportion_ci(CONFIDENCE, method="wilson")
+    low, high = min(float(ends.low), centre), max(float(ends.high), centre)
+    return Interval(centre, low, high, of, method="Wilson")
 
 
 # ---- whether groups differ

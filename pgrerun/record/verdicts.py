@@ -49,7 +49,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -134,47 +134,26 @@ class Part:
 Evidence = Interval | bool | Mapping[str, Part] | None
 
 
-def supporting(value: Any) -> Part:
-    """A fact or number that the document doesn't claim, or that isn't what it is about."""
-    return Part(value, essential=False)
-
-
-def fact(value: bool | None, opposite: bool | None) -> Part:
-    """An essential fact, and whether its opposite was shown."""
-    return Part(value, opposite=opposite)
-
-
-def greater(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
-    """Whether a measured number is greater: yes, no, or None where the interval can't tell.
-
-    `than` is positive where there is a `margin`, the smallest excess of interest as a share: what
-    is greater by less than that isn't.
-    """
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    bound = than * (1 + margin)
-    if not found.enough or found.low <= bound < found.high:
+def greater(x: Interval, than: float) -> bool | None:
+    """Whether a measured number is greater: yes, no, or None where the interval can't tell."""
+    if not x.enough or x.low <= than < x.high:
         return None
-    return found.low > bound
+    return x.low > than
 
 
-def less(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
-    """The mirror image of `greater`, for positive numbers."""
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    bound = than / (1 + margin)
-    if not found.enough or found.low < bound <= found.high:
+def less(x: Interval, than: float) -> bool | None:
+    """The mirror image of `greater`."""
+    if not x.enough or x.low < than <= x.high:
         return None
-    return found.high < bound
+    return x.high < than
 
 
-def about(x: Interval | float, value: float, share: float) -> bool | None:
+def about(x: Interval, value: float, share: float) -> bool | None:
     """Whether a positive number is within a share of `value`, both ways; None if it can't tell."""
-    found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    if not found.enough:
-        return None
     low, high = value / (1 + share), value * (1 + share)
-    if low <= found.low and found.high <= high:
+    if x.enough and low <= x.low and x.high <= high:
         return True
-    return False if found.high < low or found.low > high else None
+    return False if x.enough and (x.high < low or x.low > high) else None
 
 
 def every(facts: Iterable[bool | None]) -> bool | None:
@@ -286,7 +265,7 @@ class Judgement:
     def _from(cls, claim: Claim, kept: Mapping[str, Any]) -> "Judgement | None":
         note, evidence = kept["note"], _restored(kept["evidence"])
         aa = _restored(kept.get("noise"))
-        noise = NoiseFloor.of(aa) if aa else None
+        noise = NoiseFloor(aa) if aa else None
         # a run that had the builds has judged it
         lacking = (c for c in claim.capabilities if c in claims.OUT_OF_REACH)
         gone = next((c for c in lacking if not claims.OUT_OF_REACH[c].builds), None)
@@ -387,15 +366,8 @@ def _restored(evidence: Any) -> Any:
 
 
 def plain(evidence: Any) -> Any:
-    if isinstance(evidence, Interval):
-        kept = ("estimate", "low", "high", "n", "confidence", "method")
-        return {name: getattr(evidence, name) for name in kept}
-    if isinstance(evidence, Part):
-        return {
-            "value": plain(evidence.value),
-            "essential": evidence.essential,
-            "opposite": evidence.opposite,
-        }
+    if isinstance(evidence, Interval | Part):
+        return asdict(evidence)
     if isinstance(evidence, Mapping):
         return {name: plain(value) for name, value in evidence.items()}
     return evidence
@@ -442,9 +414,7 @@ def reached(claim: Claim, size: Size) -> Size:
 def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
     inverted = size is not None and size.high < 1
     x = found.inverse() if inverted else found
-    band = None
-    if size is not None:
-        band = reached(claim, size.inverse() if inverted else size)
+    band = reached(claim, size.inverse() if inverted else size) if size else None
     some = 1 + claim.margin
     if statistics.within(x, claim.margin):
         return Verdict.NO_EFFECT, ""
@@ -533,7 +503,10 @@ def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdic
         found = _interval(given, claim)
         verdict, reason = _of_part(claim, "", found, noise)
         return verdict, found, reason
-    parts = {str(name): _part(value, claim) for name, value in given.items()}
+    parts = {
+        name: Part(_interval(part.value, claim), part.essential)
+        for name, part in _parts(given).items()
+    }
     named = set(claim.sizes) - {""}
     if not any(part.essential for part in parts.values()) or (named and named - set(parts)):
         wanted = ", ".join(sorted(named)) or "at least one that is essential"
@@ -550,10 +523,8 @@ def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdic
     return verdict, parts, told if len({own for own, _ in words.values()}) > 1 else ""
 
 
-def _part(value: Any, claim: Claim) -> Part:
-    if isinstance(value, Part):
-        return Part(_interval(value.value, claim), value.essential)
-    return Part(_interval(value, claim))
+def _parts(given: Mapping[str, Any]) -> dict[str, Part]:
+    return {str(n): one if isinstance(one, Part) else Part(one) for n, one in given.items()}
 
 
 RANK = {
@@ -591,10 +562,8 @@ def _facts(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
             f" (unresolved), not {given!r}"
         )
     parts = {
-        str(name): Part(_truth(value.value, claim), value.essential, _truth(value.opposite, claim))
-        if isinstance(value, Part)
-        else Part(_truth(value, claim))
-        for name, value in given.items()
+        name: Part(_truth(part.value, claim), part.essential, _truth(part.opposite, claim))
+        for name, part in _parts(given).items()
     }
     essential = [part for part in parts.values() if part.essential]
     if not essential:
@@ -764,9 +733,13 @@ class Judge:
             )
         return self._claims[id]
 
-    def _keep(self, judgement: Judgement) -> Judgement:
-        as_of = self._rules.get(judgement.claim.id, judgement.rule)
-        judgement = replace(judgement, rule=as_of)
+    def _keep(self, found: Judgement, beside: Mapping[str, Any] | None) -> Judgement:
+        others = {  # judged as if they could decide
+            words: replace(judge(found.claim, given), capability="", rule="")
+            for words, given in (beside or {}).items()
+        }
+        as_of = self._rules.get(found.claim.id, found.rule)
+        judgement = replace(found, beside={**found.beside, **others}, rule=as_of)
         self._judgements.append(judgement)
         if self._run is not None:
             self._run.add_verdict(judgement.as_dict())
@@ -787,16 +760,14 @@ class Judge:
         `beside` is other evidence, by the words that tell it apart, judged by the same predicate
         and deciding nothing. `regime` is what was measured of the claim's regimes, by name.
         """
-        claim = self.claim(id)
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        measured = _intervals(regime or {})
+        claim, measured = self.claim(id), _intervals(regime or {})
         found = judge(claim, evidence, note, noise)
         if not self._times_decide:
             found = _undecided(found)
         if outside := out_of_regime(claim, measured):
-            others = {outside.beside: replace(found, noise=None, rule="")} | others
-            found = replace(self._outside(claim, outside, note), noise=found.noise)
-        return self._keep(replace(found, beside=others, regime=measured))
+            other = {outside.beside: replace(found, noise=None, rule="")}
+            found = replace(self._outside(claim, outside, note), noise=found.noise, beside=other)
+        return self._keep(replace(found, regime=measured), beside)
 
     def without_evidence(
         self,
@@ -814,9 +785,7 @@ class Judge:
         known = claim.model_copy(update={"regime": " and ".join(measured)})
         if (outside := out_of_regime(known, measured)) is None:
             return None
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        found = self._outside(claim, outside, note)
-        return self._keep(replace(found, beside=others, regime=measured))
+        return self._keep(replace(self._outside(claim, outside, note), regime=measured), beside)
 
     def _outside(self, claim: Claim, outside: Outside, note: str) -> Judgement:
         why = self._why(outside.name, outside.why)
@@ -826,10 +795,8 @@ class Judge:
         self, id: str, reason: CannotMeasure, *, beside: Mapping[str, Any] | None = None
     ) -> Judgement:
         """Record that a claim of this chapter can't be tested here; `beside` as in `judge`."""
-        claim = self.claim(id)
-        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        found = set_aside(claim, reason.capability, self._why(reason.capability, str(reason)))
-        return self._keep(replace(found, beside=others))
+        why = self._why(reason.capability, str(reason))
+        return self._keep(set_aside(self.claim(id), reason.capability, why), beside)
 
     def _why(self, capability: str, reason: str) -> str:
         return "; ".join(filter(None, (self._elsewhere(capability), reason)))
@@ -864,9 +831,3 @@ def _intervals(measured: Mapping[str, Interval | float]) -> dict[str, Interval]:
         name: value if isinstance(value, Interval) else statistics.exact(float(value))
         for name, value in measured.items()
     }
-
-
-def _beside(claim: Claim, evidence: Any) -> Judgement:
-    """Judged as if it could decide."""
-    found = judge(claim, evidence)
-    return Judgement(claim, found.verdict, found.evidence, reason=found.reason)

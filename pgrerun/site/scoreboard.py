@@ -440,7 +440,7 @@ def noise_floors(judged: Judgements, titles: Mapping[str, str]) -> str:
             [
                 titles.get(chapter, chapter),
                 narrate.interval(ratio),
-                NoiseFloor.of(ratio).reach,
+                NoiseFloor(ratio).reach,
                 ", ".join(named),
             ],
         )
@@ -473,7 +473,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     rows = [
         (change.Index, change.a, change.b)
         for chapter, record in others.items()
-        for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
+        for change in agreement.changes(record, ours[chapter]).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
     tested = _tested(here) & _tested(there)
