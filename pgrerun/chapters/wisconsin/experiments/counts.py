@@ -12,7 +12,6 @@ from pgrerun.chapters.wisconsin.contenders import (
     SEQUENTIAL,
     SQL,
     DuckDB,
-    Miniature,
     PostgreSQL,
 )
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
@@ -194,8 +193,7 @@ def miniature_pages(bed: Testbed, tuples: int = SPECIFIED // 10) -> Iterator[Row
 
     Read are those that its cache hasn't, which is empty before each query.
     """
-    with Miniature() as miniature:
-        miniature.load(tuples)
-        for key in KEYS:
-            touched, read = miniature.pages(queries.instance(BY_KEY[key], tuples))
-            yield {"query": key, "tuples": tuples, "touched": touched, "read": read}
+    base = contenders.miniature(tuples)
+    for key in KEYS:
+        touched, read = contenders.pages_of(base, queries.instance(BY_KEY[key], tuples))
+        yield {"query": key, "tuples": tuples, "touched": touched, "read": read}
