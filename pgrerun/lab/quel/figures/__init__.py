@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgrerun.errors import ParameterError
-from pgrerun.lab.quel.reading import read
+from pgrerun.lab.quel.reading import written
 from pgrerun.lab.quel.sql import Translator
 
 _FOLDER = Path(__file__).parent
@@ -92,16 +92,7 @@ def translated(
     """
     translator = Translator(values)
     translator.ranges |= ranges
-    statements = read(text)
-    lines = text.splitlines(keepends=True)
-    starts = [
-        sum(map(len, lines[: line - 1])) + column - 1
-        for line, column in (statement.at for statement in statements)
-    ]
-    written = [
-        " ".join(text[start:end].split()) for start, end in zip(starts, [*starts[1:], len(text)])
-    ]
-    return list(zip(written, map(translator.sql, statements)))
+    return [(line, translator.sql(statement)) for statement, line in written(text)]
 
 
 def _read(figure: str) -> str:
