@@ -130,7 +130,8 @@ def vectors(bed: Testbed) -> Iterator[Row]:
                     systems[system].execute(query).fetchall()
             return {"seconds": watch.seconds / 10}
 
-        yield from bed.compare(measure, {"system": list(systems)})
+        pairs = bed.timed_pairs(bed.parameters.pairs)
+        yield from bed.compare(measure, {"system": list(systems)}, pairs=pairs)
 
 
 # ---- JIT
@@ -215,7 +216,8 @@ def jit_tuple(bed: Testbed) -> Iterator[Row]:
         return {"compiling": plan.jit_ms, "tuple": running / (times * tuples)}
 
     variants = {"query": ["c", "d", "long", "least"], "executor": list(EXECUTORS)}
-    few = min(bed.parameters.pairs, 9)  # each takes seconds where it is to count
+    # each takes seconds where it is to count
+    few = bed.timed_pairs(min(bed.parameters.pairs, 9))
     yield from bed.compare(measure, variants, pairs=few, warmup=0, server=version)
 
 
