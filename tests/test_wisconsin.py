@@ -185,7 +185,7 @@ def told(name, answer=(1, 1), first=1):
 
 
 def raced(*engines, names=()):
-    bed = Testbed(SimpleNamespace(pairs=5, repeats=3, seed=7), programs=None)
+    bed = Testbed(SimpleNamespace(pairs=5, repeats=3, seed=7, profile="laptop"), programs=None)
     kept = []
     bed._now, bed._rows = times.times, lambda experiment: kept
     names = names or [one.name for one in engines]

@@ -74,6 +74,7 @@ def race(
             one.tidy(instance)
             return {"seconds": seconds}
 
+        pairs = bed.timed_pairs(pairs or bed.parameters.pairs)
         yield from bed.compare(measure, variants, pairs=pairs, warmup=0, fixed=True, tuples=n)
 
 
@@ -126,9 +127,9 @@ def scans(bed: Testbed) -> Iterator[Row]:
             forced = {scan: opened.enter_context(PostgreSQL(bed.server, scan)) for scan in SCANS}
             forced[SCANS[0]].load(n)
             measure = partial(_forced, bed, forced, n)
-            yield from bed.compare(
-                measure, {"scan": SCANS, "query": ("q5", "q6")}, fixed=True, tuples=n
-            )
+            variants = {"scan": SCANS, "query": ("q5", "q6")}
+            pairs = bed.timed_pairs(bed.parameters.pairs)
+            yield from bed.compare(measure, variants, pairs=pairs, fixed=True, tuples=n)
 
 
 def _forced(
@@ -188,4 +189,5 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             for memory in servers
             for key in CONVERTED
         ] + [{"memory": WITHOUT, "scan": scan, "query": "q6"} for scan in SCANS[:2]]
-        yield from bed.compare(measure, variants, fixed=True)
+        pairs = bed.timed_pairs(bed.parameters.pairs)
+        yield from bed.compare(measure, variants, pairs=pairs, fixed=True)
