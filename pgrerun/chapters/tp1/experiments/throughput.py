@@ -64,7 +64,7 @@ def ladder(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         climb,
         {"rung": list(RUNGS)},
-        pairs=bed.fewer_pairs,
+        pairs=bed.timed_pairs(bed.fewer_pairs),
         prepare=prepare,
         warmup=0,
         positive=["tps"],
