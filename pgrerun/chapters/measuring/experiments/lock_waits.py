@@ -201,12 +201,14 @@ def by_function(bed: Testbed, load: str) -> pd.Series:
     What runs in a program whose functions perf can't name counts as one function of it.
     """
     create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
+    longer = 1 if bed.parameters.profile == "ci" else 2
 
     def watch(seconds: int) -> pd.Series | None:
+        seconds *= longer
         with ThreadPoolExecutor() as pool:
-            running = pool.submit(_update, bed, bed.server, load, 2 * seconds)
+            running = pool.submit(_update, bed, bed.server, load, seconds)
             backends = _arrived(bed.server, bed.parameters.clients, running)
-            sampled = perf.sample(backends, 1.4 * seconds, frequency=FREQUENCY)
+            sampled = perf.sample(backends, 0.7 * seconds, frequency=FREQUENCY)
         running.result()
         unnamed = sampled["symbol"].str.startswith("0x")
         function = sampled["symbol"].mask(unnamed, sampled["dso"])
