@@ -135,8 +135,7 @@ class PostgreSQL(Sql):
     def _load_bprime(self, n: int, state: str) -> None:
         name = queries.relation("bprime", state)
         given = {"relation": name, "source": queries.relation("tenk2", state), "tuples": n // 10}
-        with self.connection.transaction():
-            loading.replace(self.connection, name, SQL.text("relations.bprime", **given))
+        loading.make(self.connection, name, *SQL.each("relations.bprime", **given))
         for attribute in queries.STATES[state]:
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)

@@ -30,9 +30,8 @@ GROWTH = {
 def plans_by_constant(bed: Testbed) -> Iterator[Row]:
     """The plan of a command for a rare and a frequent constant, known when it is planned or not."""
     with bed.server.connect() as connection:
-        with connection.transaction():
-            loading.replace(connection, "skewed_parts", SQL.text("compilation.skewed"))
-            SQL.run(connection, "compilation.fill_skewed")
+        made = [*SQL.each("compilation.skewed"), *SQL.each("compilation.fill_skewed")]
+        loading.make(connection, "skewed_parts", *made)
         connection.execute("VACUUM (FREEZE, ANALYZE) skewed_parts")
         SQL.run(connection, "compilation.by_color")
         for planned, mode in PLANNED.items():
@@ -54,9 +53,8 @@ def plans_by_growth(bed: Testbed) -> Iterator[Row]:
     """The plan of a prepared command before its relation grows, after, and with new statistics."""
     for planned, mode in PLANNED.items():
         with bed.server.connect() as connection:
-            with connection.transaction():
-                loading.replace(connection, "growing_parts", SQL.text("compilation.growing"))
-                SQL.run(connection, "compilation.fill_growing")
+            made = [*SQL.each("compilation.growing"), *SQL.each("compilation.fill_growing")]
+            loading.make(connection, "growing_parts", *made)
             connection.execute("ANALYZE growing_parts")
             set_session(connection, {"plan_cache_mode": mode})
             SQL.run(connection, "compilation.whites")

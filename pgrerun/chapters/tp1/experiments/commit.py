@@ -35,9 +35,8 @@ def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     cluster, bank = bed.cluster(), relations(bed)
     bank.load(cluster)
     with cluster.connect() as connection:
-        with connection.transaction():
-            loading.replace(connection, "undecided", SQL.text("commit.undecided"))
-            SQL.run(connection, "commit.fill_undecided")
+        made = [*SQL.each("commit.undecided"), *SQL.each("commit.fill_undecided")]
+        loading.make(connection, "undecided", *made)
         [path] = SQL.run(connection, "commit.file").fetchone()
     with counters.Counters(cluster) as counter:
         undecided = cluster.connect(autocommit=False)
