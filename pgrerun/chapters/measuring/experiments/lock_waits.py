@@ -51,20 +51,10 @@ def profiles(bed: Testbed) -> Iterator[Row]:
     one per load with its throughput while it is watched. CannotMeasure without perf, and where the
     profilers come to no more than a few samples.
     """
-    _require_perf(bed)
+    perf.require(bed.borrowed)
     create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
     for load in OWN_ROW:
         yield from profile(bed, load)
-
-
-def _require_perf(bed: Testbed) -> None:
-    perf.require()
-    if bed.borrowed:
-        raise CannotMeasure(
-            "processes",
-            "perf needs the process ids of a server's backends, and this server isn't ours to look"
-            " into",
-        )
 
 
 def profile(bed: Testbed, load: str) -> Iterator[Row]:
@@ -180,7 +170,7 @@ def profile_overlap(bed: Testbed) -> Iterator[Row]:
     alone. Each is of a run of its own, from a table made anew, beside which nothing else is
     sampled. CannotMeasure as `profiles`.
     """
-    _require_perf(bed)
+    perf.require(bed.borrowed)
 
     def measure(block: Block, compared: str) -> dict[str, float]:
         one, other = (by_function(bed, load) for load in COMPARED[compared])

@@ -213,6 +213,17 @@ def warm_seconds(
         return {"seconds": seconds(connection, statement, least)}
 
 
+def cold_seconds(
+    connection: psycopg.Connection, method: str, statement: str, forget: Callable[[], object]
+) -> dict[str, float]:
+    """The same where `forget` comes before it, once it was planned: which fills the caches of
+    catalogs.
+    """
+    with variants.forced(connection, method):
+        connection.execute(f"EXPLAIN {statement}")
+        return {"seconds": seconds(connection, statement, before=forget)}
+
+
 @experiment(units={"seconds": "s"})
 def timed_scans(bed: Testbed) -> Iterator[Row]:
     """Time every forced scan with the relation in memory, and the clustered sequential one also
@@ -266,9 +277,7 @@ def cold_scans(bed: Testbed) -> Iterator[Row]:
 
         def scan(block: Block, layout: str, selectivity: float, method: str) -> dict[str, float]:
             statement = queries.discarded(queries.scan_of(bed, queries.TIMED, layout, selectivity))
-            with variants.forced(connection, method):
-                connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
-                return {"seconds": seconds(connection, statement, before=forget)}
+            return cold_seconds(connection, method, statement, forget)
 
         compared = {"layout": [*queries.ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
         pairs = 2 * int(bed.parameters.pairs)

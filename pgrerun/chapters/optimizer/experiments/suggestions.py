@@ -14,10 +14,10 @@ from pgrerun.chapters.optimizer.experiments.ranges import actual, estimated
 from pgrerun.chapters.optimizer.experiments.scans import (
     FORCED,
     asked,
+    cold_seconds,
     forgetful,
     measured,
     planned_with,
-    seconds,
     warm_seconds,
 )
 from pgrerun.chapters.optimizer.variants import INDEX, SEQUENTIAL, SQL
@@ -252,10 +252,7 @@ def cold_price_of_order(bed: Testbed) -> Iterator[Row]:
     with forgetful(bed) as (connection, forget):
 
         def scan(block: Block, **of: Any) -> dict[str, float]:
-            statement = _range(bed, of)
-            with variants.forced(connection, of["method"]):
-                connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
-                return {"seconds": seconds(connection, statement, before=forget)}
+            return cold_seconds(connection, of["method"], _range(bed, of), forget)
 
         yield from bed.compare(
             scan, misled(bed), pairs=bed.fewer_pairs, warmup=0, positive=["seconds"], fixed=True

@@ -16,11 +16,14 @@ import pandas as pd
 
 from pgrerun.chapters.profiling.experiments.postgres95 import load_bank, transactions
 from pgrerun.chapters.tp1.variants import (
+    ALONE,
+    ENLARGED,
     INDEXES,
     POOL_1990,
     POOL_ENLARGED,
     RELATIONS,
     REPORT_BATCH,
+    STABLE,
 )
 from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend, started
@@ -29,7 +32,6 @@ from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
 UNINDEXED = "postgres95-unindexed-catalogs"  # which looks its catalogs up by scans alone
-ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
 # Rung to the report's stage, pages of the pool, and what the backend is told.
 RUNGS = {
     ALONE: ("one", POOL_1990, ""),

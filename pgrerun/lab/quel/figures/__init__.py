@@ -36,19 +36,6 @@ class Query:
     indexed: bool = False
 
 
-def names() -> list[str]:
-    """The figures: "2.1" to "2.6" of the 1990 report, "1981" for the queries of section 1.5 of
-    1981.
-    """
-    return list(_FILES)
-
-
-def source(figure: str) -> dict[str, str]:
-    """Where a figure was printed: document, section, note."""
-    lines = [line[1:].split(":", 1) for line in _read(figure).splitlines() if line.startswith("#")]
-    return {key.strip(): value.strip() for key, value in lines}
-
-
 def printed(figure: str) -> str:
     """The figure's text as printed."""
     return "\n".join(line for line in _read(figure).splitlines() if not line.startswith("#"))
