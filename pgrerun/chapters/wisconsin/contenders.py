@@ -7,8 +7,6 @@ relations of n tuples in every state, at once if they are there already.
 import re
 from collections.abc import Callable, Mapping
 
-import psycopg
-
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.lab import ingres, statements
 from pgrerun.lab.instruments import clock, pages
@@ -16,6 +14,7 @@ from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.server.private import Closing
 
 SQL = statements.sql_folder(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
@@ -90,24 +89,20 @@ class Sql:
         self.run_quel(instance.after)
 
 
-class PostgreSQL(Sql):
+class PostgreSQL(Sql, Closing):
     """PostgreSQL as one of `SETTINGS`, on relations that several contenders share.
 
     Any other name is PostgreSQL as it chooses, on another server.
     """
 
     def __init__(self, server: Server, name: str = POSTGRESQL):
-        self.name, self._server = name, server
-        self.connection: psycopg.Connection
-
-    def __enter__(self) -> "PostgreSQL":
-        self.connection = self._server.connect()
+        self.name = name
+        self.connection = server.connect()
         self.connection.prepare_threshold = None  # every statement is planned for its own constants
-        set_session(self.connection, SETTINGS.get(self.name, {}))
+        set_session(self.connection, SETTINGS.get(name, {}))
         self.connection.execute(f"DROP TABLE IF EXISTS {queries.RESULT}")
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
         self.connection.close()
 
     def execute(self, sql: str) -> list[tuple]:
@@ -167,10 +162,9 @@ class ColdPostgreSQL(PostgreSQL):
     On a server that reads past the operating system's cache a query waits for each page then.
     """
 
-    def __enter__(self) -> "ColdPostgreSQL":
-        self._server.extension("pg_buffercache")
-        super().__enter__()
-        return self
+    def __init__(self, server: Server, name: str):
+        server.extension("pg_buffercache")
+        super().__init__(server, name)
 
     def prepare(self, instance: queries.Instance) -> None:
         super().prepare(instance)
