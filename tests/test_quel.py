@@ -104,12 +104,14 @@ def test_a_letter_in_place_of_a_digit_has_to_be_said():
         figures.queries("2.4")
 
 
-def test_figures_2_2_and_2_3_make_the_tp1_database(connection):
+def test_figures_2_2_and_2_3_make_the_tp1_database(connection, tmp_path):
     rows = lambda last: "".join(f"{n}\t0\txyz\n" for n in range(1, last))
     sizes = {"branch": 4, "teller": 31, "account": 31}
-    files = {f"/a/guest/plai/tp/{relation}": rows(n) for relation, n in sizes.items()}
-    session = Session(connection, files)
-    answers = session.run(figures.queries("2.2")[0].text)
+    for relation, n in sizes.items():
+        (tmp_path / relation).write_text(rows(n))
+    session = Session(connection)
+    text = figures.queries("2.2")[0].text.replace("/a/guest/plai/tp", str(tmp_path))
+    answers = session.run(text)
     copied = [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)]
     assert copied == [3, 30, 30]
     for aid, tid, bid in ((1, 2, 3), (30, 2, 1)):

@@ -1,7 +1,7 @@
 """Runs QUEL on a PostgreSQL server, statement by statement, as INGRES's terminal monitor did."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,15 +47,12 @@ class Answer:
 class Session:
     """QUEL on one connection; range variables hold until they are declared again.
 
-    connection: psycopg's, with autocommit, so that `begin` and `end` are the transaction's.
-    files: contents of the files that `copy` reads, by the name in the text; others are
-    read from the client's disk, where `copy ... to` also writes.
+    connection: psycopg's, with autocommit, so that `begin` and `end` are the transaction's. `copy`
+    reads and writes files of the client's disk.
     """
 
-    def __init__(
-        self, connection: "psycopg.Connection", files: Mapping[str, str | bytes] | None = None
-    ):
-        self.connection, self.files = connection, files or {}
+    def __init__(self, connection: "psycopg.Connection"):
+        self.connection = connection
         self.translator = Translator()
 
     def run(self, text: str, *values: str | int | float) -> list[Answer]:
@@ -94,7 +91,7 @@ class Session:
         with self.connection.cursor() as cursor:
             try:
                 if statement.incoming:
-                    content = self.files.get(statement.file) or Path(statement.file).read_bytes()
+                    content = Path(statement.file).read_bytes()
                     with cursor.copy(sql) as copy:
                         copy.write(content)
                 else:

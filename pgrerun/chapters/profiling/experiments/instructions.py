@@ -81,7 +81,7 @@ def _rows(stacks: pd.DataFrame, program: object) -> Iterator[Row]:
             "kind": "routine",
             "name": row.function,
             "routine": routine,
-            "routine_group": subsystems.group_of(routine),
+            "routine_group": subsystems.GROUP_OF.get(routine),
             "file": row.file,
             "directory": row.directory,
             "subsystem": subsystems.NAMES[row.subsystem],
