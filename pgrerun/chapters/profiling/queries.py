@@ -103,7 +103,6 @@ def loaded_cluster(bed: Testbed) -> Cluster:
     CannotMeasure for a borrowed server, which can't be run under callgrind.
     """
     cluster = bed.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
-    cluster.start()
     cluster.extension("pg_prewarm")
     load_once(bed, cluster)
     return cluster
