@@ -30,6 +30,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {"enable_seqscan": "off", "enable_indexscan": "on", "enable_bitmapscan": "off"},
     BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
 }
+SCANS = (SEQUENTIAL, PLAIN, BITMAP)
 MORE = 1_000_000_000  # tuples than any result has
 
 

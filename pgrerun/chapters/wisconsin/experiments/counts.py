@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.contenders import (
-    BITMAP,
     CONFINED,
     PLAIN,
     POSTGRESQL,
+    SCANS,
     SEQUENTIAL,
     SQL,
     DuckDB,
@@ -20,7 +20,6 @@ from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.checksum import Answers
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
-SCANS = (SEQUENTIAL, PLAIN, BITMAP)
 INSERTS = ("q26", "q29")
 CHANGES = (*INSERTS, "q27", "q30", "q28", "q31", "q32", "plain")
 # each query's tuples on a page, seen by all or to be looked at one by one

@@ -6,12 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.contenders import (
     AGAIN,
     CONFINED,
     DUCKDB,
+    PLAIN,
     POSTGRESQL,
+    SCANS,
     ColdPostgreSQL,
     DuckDB,
     PostgreSQL,
@@ -28,9 +30,7 @@ PASSES = 7  # blocks, at most, at the largest size, where a block takes long
 BETWEEN = 5
 # seconds; a query that takes fewer runs several times in a block, and its median counts
 PATIENCE = 0.05
-SCANS = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
-_NUMBERS = (1, *range(3, 8), *range(9, 15), 16, 18, 27, 30)
-CONVERTED = tuple(f"q{number}" for number in _NUMBERS)
+CONVERTED = tuple(f"q{n}" for n in (1, *range(3, 8), *range(9, 15), 16, 18, 27, 30))
 WITH, WITHOUT = "enough", "none for data"
 
 
@@ -176,7 +176,7 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             )
             seconds = timed(engine, query, queries.SPECIFIED, block, False, bed.parameters.repeats)
             engine.tidy(queries.instance(queries.BY_KEY[query], queries.SPECIFIED, block))
-            if scan != contenders.PLAIN:
+            if scan != PLAIN:
                 return {"seconds": seconds}
             engine.execute("SET track_io_timing = on")
             engine.prepare(instance)
