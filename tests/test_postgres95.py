@@ -123,7 +123,7 @@ def test_a_query_by_the_bundled_release() -> None:
 @needs_postgres95
 @needs_strace
 def test_postgres95_forces_a_transaction_and_undoes_none() -> None:
-    rows = pd.DataFrame(tp1.ladder(4, branches=20))
+    rows = pd.DataFrame(tp1.ladder(4, DebitCredit(20, 200, 200)))
     last = rows[(rows["transaction"] == 3) & (rows["rung"] == tp1.ENLARGED)]
     assert last[last["command"] == "end"]["flushes"].sum() >= 7
     stable = rows[(rows["transaction"] == 3) & (rows["rung"] == tp1.STABLE)]

@@ -24,7 +24,7 @@ LAB: dict[str, set[str]] = {
     "lab.disk": {"lab.server"},
     "lab.statements": {"lab.statement_log"},
     "lab.quel": set(),
-    "lab.ingres": {"lab.quel"},
+    "lab.ingres": {"lab.quel", "lab.models"},
     "lab.university_ingres": {"lab.server"},
     "lab.models": set(),
     "lab.relations": {"lab.server"},
@@ -139,7 +139,7 @@ HOMES = {
     "simpy": {"lab.models"},
     "sqlparse": {"lab.statements"},
     "duckdb": {
-        *("lab.relations", "lab.ingres", "record.runs", "record.reader", "record.sources"),
+        *("lab.relations", "record.runs", "record.reader", "record.sources"),
         *("record.printed", "record.claims", "record.rows", "record.database"),
     },
     "psycopg": {

@@ -82,6 +82,11 @@ class Statements:
         """As `text`, a statement each, without their semicolons."""
         return list(split(self.text(name, **values)))
 
+    def line(self, name: str, **values: Value) -> str:
+        """The one statement called `name` on one line, as a single-user backend takes it."""
+        [statement] = self.each(name, **values)
+        return " ".join(statement.split())
+
     def run(
         self, connection: psycopg.Connection[tuple[object, ...]], name: str, **values: Value
     ) -> psycopg.Cursor[tuple[object, ...]]:

@@ -111,10 +111,7 @@ def create(
 
     After it those of another section are run, if one is given. Frozen and analyzed.
     """
-    first, *others = SQL.each(section, **values)
+    made = [*SQL.each(section, **values), *(SQL.each(then) if then else [])]
     with loading.session(server) as connection:
-        with connection.transaction():
-            loading.replace(connection, name, first)
-            for statement in [*others, *(SQL.each(then) if then else [])]:
-                connection.execute(statement)
+        loading.make(connection, name, *made)
         connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")

@@ -150,8 +150,7 @@ def _load_postgres95(backend: Backend, name: str, tuples: int, indexed: bool, or
     further = [index] if indexed else []
     for operator in ("<", ">"):
         ends = {"relation": name, "greatest": str(tuples - 1), "operator": operator}
-        [told] = SQL.each("statistics.ends_of_postgres95", **ends)
-        further.append(" ".join(told.split()))
+        further.append(SQL.line("statistics.ends_of_postgres95", **ends))
     backend.load(source.create_sql, source.tuples(), *further)
 
 

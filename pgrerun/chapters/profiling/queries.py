@@ -3,7 +3,6 @@ makes of them. With them go the relations that they need.
 """
 
 import random
-from pathlib import Path
 
 import psycopg
 
@@ -13,7 +12,7 @@ from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.server import Cluster, Server, exists
 from pgrerun.lab.testbed import Testbed
 
-SQL = statements.Statements(Path(__file__).parent / "sql")
+SQL = statements.sql_folder(__file__)
 SCANS, TRANSACTIONS = "scans", "transactions"
 SETS = (SCANS, TRANSACTIONS)
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and buffer pool
@@ -35,11 +34,6 @@ UNDO = tuple(
 # What the two sets append to, change, or note in the catalogs.
 _CHANGED: tuple[str, ...] = ("tenk1", "tenk2", "branch", "teller", "account", "history")
 _CHANGED += ("pg_attribute", "pg_class", "pg_type", "pg_depend")
-
-
-def one_line(name: str, **values: str) -> str:
-    """A statement of `sql/` as a single-user backend takes it: a line break would end it."""
-    return " ".join(SQL.each(name, **values)[0].split())
 
 
 def scans() -> list[str]:
@@ -83,7 +77,7 @@ def groups(bed: Testbed, count: int, *sets: str) -> dict[str, list[str]]:
     first = {SCANS: warm_up(), TRANSACTIONS: transactions(bed, 3, seed=1)}
     work = {SCANS: scans(), TRANSACTIONS: transactions(bed, count)}
     warm = [command for each in sets for command in first[each]]
-    warm.append(one_line("relations.prewarm"))
+    warm.append(SQL.line("relations.prewarm"))
     return {WARM_UP: warm} | {each: work[each] for each in sets}
 
 
@@ -109,7 +103,6 @@ def loaded_cluster(bed: Testbed) -> Cluster:
     CannotMeasure for a borrowed server, which can't be run under callgrind.
     """
     cluster = bed.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
-    cluster.start()
     cluster.extension("pg_prewarm")
     load_once(bed, cluster)
     return cluster

@@ -50,11 +50,7 @@ _DIRECTORIES_OF = SOURCES.groupby("file")["directory"].agg(list).to_dict()
 _GROUPS = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")["routines"]
 # The routines of each group of `routine_groups.csv`.
 GROUPS = {name: frozenset(routines.split()) for name, routines in _GROUPS.items()}
-
-
-def group_of(routine: str) -> str | None:
-    """The group of a routine, if it belongs to one."""
-    return next((name for name, routines in GROUPS.items() if routine in routines), None)
+GROUP_OF = {routine: name for name, routines in GROUPS.items() for routine in routines}
 
 
 @cache

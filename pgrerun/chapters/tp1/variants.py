@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 from pgrerun.lab import statements
+from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.relations.debit_credit import DebitCredit
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, Server
 from pgrerun.lab.testbed import Testbed
 
 SQL = statements.sql_folder(__file__)
@@ -64,6 +65,17 @@ RUNGS = {
 def relations(bed: Testbed) -> DebitCredit:
     """The report's relations (Figure 2.2) at the chapter's scale."""
     return DebitCredit.report(bed.parameters.scale)
+
+
+def run(server: Server, bank: DebitCredit, transactions: int, seed: int) -> pgbench.PgbenchResult:
+    """Run so many transactions, one after the other."""
+    return pgbench.run(
+        server,
+        SQL.script(TRANSACTION),
+        transactions=transactions,
+        variables=bank.variables(server),
+        seed=seed,
+    )
 
 
 def pooled(bed: Testbed, buffers: int) -> Cluster:

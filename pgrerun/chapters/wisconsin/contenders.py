@@ -1,24 +1,20 @@
 """Who runs the queries: PostgreSQL, DuckDB, and the miniature of university INGRES.
 
 An engine is used in a `with` block. It has the public methods of `Sql`, and `load(n)` has the
-relations of n tuples in every state, at once if they are there already. It is given trees of
-POSTQUEL, so that one which interprets QUEL itself takes its seat like any other.
+relations of n tuples in every state, at once if they are there already.
 """
 
-import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-
-import psycopg
+from collections.abc import Callable, Mapping
 
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.lab import ingres, statements
 from pgrerun.lab.instruments import clock, pages
-from pgrerun.lab.quel import Translator, read, tree
+from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.relations import Wisconsin, loading
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import Server, set_session
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import Closing
 
 SQL = statements.sql_folder(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
@@ -34,6 +30,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {"enable_seqscan": "off", "enable_indexscan": "on", "enable_bitmapscan": "off"},
     BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
 }
+SCANS = (SEQUENTIAL, PLAIN, BITMAP)
 MORE = 1_000_000_000  # tuples than any result has
 
 
@@ -93,24 +90,20 @@ class Sql:
         self.run_quel(instance.after)
 
 
-class PostgreSQL(Sql):
+class PostgreSQL(Sql, Closing):
     """PostgreSQL as one of `SETTINGS`, on relations that several contenders share.
 
     Any other name is PostgreSQL as it chooses, on another server.
     """
 
     def __init__(self, server: Server, name: str = POSTGRESQL):
-        self.name, self._server = name, server
-        self.connection: psycopg.Connection
-
-    def __enter__(self) -> "PostgreSQL":
-        self.connection = self._server.connect()
+        self.name = name
+        self.connection = server.connect()
         self.connection.prepare_threshold = None  # every statement is planned for its own constants
-        set_session(self.connection, SETTINGS.get(self.name, {}))
+        set_session(self.connection, SETTINGS.get(name, {}))
         self.connection.execute(f"DROP TABLE IF EXISTS {queries.RESULT}")
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
         self.connection.close()
 
     def execute(self, sql: str) -> list[tuple]:
@@ -138,8 +131,7 @@ class PostgreSQL(Sql):
     def _load_bprime(self, n: int, state: str) -> None:
         name = queries.relation("bprime", state)
         given = {"relation": name, "source": queries.relation("tenk2", state), "tuples": n // 10}
-        with self.connection.transaction():
-            loading.replace(self.connection, name, SQL.text("relations.bprime", **given))
+        loading.make(self.connection, name, *SQL.each("relations.bprime", **given))
         for attribute in queries.STATES[state]:
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)
@@ -171,10 +163,9 @@ class ColdPostgreSQL(PostgreSQL):
     On a server that reads past the operating system's cache a query waits for each page then.
     """
 
-    def __enter__(self) -> "ColdPostgreSQL":
-        self._server.extension("pg_buffercache")
-        super().__enter__()
-        return self
+    def __init__(self, server: Server, name: str):
+        server.extension("pg_buffercache")
+        super().__init__(server, name)
 
     def prepare(self, instance: queries.Instance) -> None:
         super().prepare(instance)
@@ -213,102 +204,37 @@ def without_states(sql: str) -> str:
     return re.sub(r"\b(tenk1|tenk2|onek|bprime)_(clustered|nonclustered|with)\b", r"\1", sql)
 
 
-class Miniature:
-    """The miniature of INGRES, on files of its own, behind a cache.
-
-    Its seconds are Python's and stand beside no other system's. What counts is the pages that its
-    structures imply.
-    """
-
-    def __init__(self, cache: int = 64):
-        """`cache` is in pages."""
-        self.cache = ingres.Cache(cache)
-
-    def __enter__(self) -> "Miniature":
-        self._directory, self._numbers = PrivateDirectory(base_directory()), itertools.count()
-        self.base = ingres.DataBase(self.cache, self._file)
-        self._rows: list[tuple] = []
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for stored in self.base.relations.values():
-            stored.close()
-        self._directory.close()
-
-    def _file(self) -> ingres.UnixFile:
-        name = f"relation{next(self._numbers)}"
-        return ingres.UnixFile(self._directory.path / name, self.cache)
-
-    def load(self, n: int) -> None:
-        """Heaps where nothing is indexed; ISAM on unique2 where it is; else secondary indices."""
-        for state, indexed in queries.STATES.items():
-            for role in queries.ROLES:
-                layout, rows = _tuples(role, n)
-                stored: ingres.Heap | ingres.Isam
-                if "unique2" in indexed:
-                    stored = ingres.Isam.build(self._file(), layout, "unique2", rows)
-                else:
-                    stored = ingres.Heap.build(self._file(), layout, rows)
-                for attribute in indexed:
-                    if attribute != "unique2":
-                        stored.index(self._file(), attribute)
-                self.base.relations[queries.relation(role, state)] = stored
-
-    def run(self, instance: queries.Instance, stored: bool = True) -> float:
-        """Run a query that was parsed before, and what comes before it; seconds of the query."""
-        self.base.run(instance.before)
-        statement = instance.statement
-        with clock.stopwatch() as watch:
-            self._rows = self.base.execute([statement])
-        return watch.seconds
-
-    def answer(self, instance: queries.Instance) -> tuple[int, int]:
-        """Its own tuples, counted and summed up in memory."""
-        names, tuples = self._left(instance)
-        among = instance.answer.among
-        if among:
-            keys = [names.index(name) for name in ("unique1", "unique2")]
-            tuples = [row for row in tuples if any(row[key] in among for key in keys)]
-        columns = {name: [row[place] for row in tuples] for place, name in enumerate(names)}
-        return instance.answer.checksum(columns.__getitem__)
-
-    def _left(self, instance: queries.Instance) -> tuple[list[str], list[tuple]]:
-        """What a query left or showed: the attributes' names, and all tuples."""
-        match instance.statement:
-            case tree.Retrieve(into="", targets=(tree.All(shown),)):
-                stored, rows = self.base.relations[shown], self._rows
-            case (
-                tree.Retrieve(into=name)
-                | tree.Append(relation=name)
-                | tree.Replace(variable=name)
-                | tree.Delete(variable=name)
-            ):
-                stored = self.base.relations[name]
-                rows = list(stored.rows())
-            case other:
-                raise NotImplementedError(f"No query of the benchmark is a {type(other).__name__}.")
-        return [domain.name for domain in stored.layout.domains], rows
-
-    def tidy(self, instance: queries.Instance) -> None:
-        if getattr(instance.statement, "into", ""):
-            self.base.run(f"destroy {queries.RESULT}")
-        self.base.run(instance.after)
-
-    def pages(self, instance: queries.Instance) -> tuple[int, int]:
-        """Pages that a query touches, and that it reads from an empty cache."""
-        self.base.run(instance.before)
-        statement = instance.statement
-        self.cache.empty()
-        self.base.execute([statement])
-        touched, read_in = self.cache.reads.touched, self.cache.reads.requests
-        self.tidy(instance)
-        return touched, read_in
+# ---- the miniature of INGRES, whose times would be Python's: what counts is pages
 
 
-def _tuples(role: str, n: int) -> tuple[ingres.Layout, Iterator[tuple]]:
-    """A relation's layout (13 integers and three strings, as specified) and its tuples."""
-    source = population("tenk2" if role == "bprime" else role, n)
-    integers = [ingres.Domain(name, "i", 4) for name in source.integers]
-    texts = [ingres.Domain(name, "c", 52) for name in source.texts]
-    tuples = source.tuples(n // 10 if role == "bprime" else None)
-    return ingres.Layout((*integers, *texts)), tuples
+def miniature(n: int) -> ingres.DataBase:
+    """Heaps where nothing is indexed; ISAM on unique2 where it is; else secondary indices."""
+    base = ingres.DataBase()
+    for state, indexed in queries.STATES.items():
+        for role in queries.ROLES:
+            source = population("tenk2" if role == "bprime" else role, n)
+            lengths = dict.fromkeys(source.integers, 4) | dict.fromkeys(source.texts, 52)
+            tuples = source.tuples(n // 10 if role == "bprime" else None)
+            rows = [dict(zip(lengths, row)) for row in tuples]
+            stored: ingres.Heap | ingres.Isam
+            if "unique2" in indexed:
+                stored = ingres.Isam(base.cache, lengths, "unique2", rows)
+            else:
+                stored = ingres.Heap(base.cache, lengths, rows)
+            for attribute in indexed:
+                if attribute != "unique2":
+                    stored.index(attribute)
+            base.relations[queries.relation(role, state)] = stored
+    return base
+
+
+def pages_of(base: ingres.DataBase, instance: queries.Instance) -> tuple[int, int]:
+    """Pages that a query touches, and that it reads from an empty cache; it is undone."""
+    base.run(instance.before)
+    base.cache.empty()
+    base.run(instance.text)
+    counted = base.cache.touched, base.cache.read
+    if getattr(instance.statement, "into", ""):
+        base.run(f"destroy {queries.RESULT}")
+    base.run(instance.after)
+    return counted

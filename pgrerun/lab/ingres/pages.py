@@ -1,211 +1,85 @@
-"""Tuples and pages as university INGRES stored them: fixed-length tuples on pages of 1024 bytes.
+"""Pages as university INGRES filled them, and UNIX's cache of the last few, which counts them.
 
-A page starts with 12 bytes (its main and its overflow successor, counts), tuples follow from the
-front, and a line table of two bytes for each tuple grows from the end. From that follow the
-sizes that section 1.5 of the memorandum prints: 28 tuples of 34 bytes on a page, or 5 of 200.
+A page of 1024 bytes starts with 12 of its own, tuples of a fixed length follow from the front, and
+a line table of two bytes for each tuple grows from the end. From that follow the sizes that section
+1.5 of the memorandum prints: 28 tuples of 34 bytes on a page, or 5 of 200. What is asked for is how
+many pages are touched, so what is on one is kept as values and not as bytes.
 """
 
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from pgrerun.errors import QueryError
+from pgrerun.lab.models.replacement import LRU
 
-PAGE = 1024
-_HEADER = struct.Struct("<iihh")  # next main page, overflow page, tuples, end of the tuples
-_LINE = struct.Struct("<h")
-NONE = 0  # no page follows: page 0 never follows another
+PAGE, _HEADER, _LINE = 1024, 12, 2  # bytes
+CACHED = 64  # pages
 
-_CODES = {("i", 1): "b", ("i", 2): "h", ("i", 4): "i", ("f", 4): "f", ("f", 8): "d"}
-
-
-@dataclass(frozen=True)
-class Domain:
-    """An attribute of a relation: kind "i", "f" or "c" (integer, float, characters) and length in
-    bytes.
-    """
-
-    name: str
-    kind: str
-    length: int
-
-    @property
-    def code(self) -> str:
-        """Its format for `struct`."""
-        return f"{self.length}s" if self.kind == "c" else _CODES[self.kind, self.length]
-
-    @property
-    def empty(self) -> object:
-        """What a tuple holds where nothing is given: a zero or blanks."""
-        return "" if self.kind == "c" else 0
+Row = dict[str, Any]
+"""A tuple: its values by attribute."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The attributes of a relation, in the order in which a tuple stores them."""
-
-    domains: tuple[Domain, ...]
-
-    @cached_property
-    def _struct(self) -> struct.Struct:
-        return struct.Struct("<" + "".join(domain.code for domain in self.domains))
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[Domain, int]]:
-        offsets = [
-            sum(domain.length for domain in self.domains[:number])
-            for number in range(len(self.domains))
-        ]
-        return {domain.name: (domain, offset) for domain, offset in zip(self.domains, offsets)}
-
-    @property
-    def width(self) -> int:
-        """Bytes of a tuple."""
-        return self._struct.size
-
-    @property
-    def per_page(self) -> int:
-        """Tuples that fit on a page."""
-        return (PAGE - _HEADER.size) // (self.width + _LINE.size)
-
-    def place(self, name: str) -> tuple[Domain, int]:
-        """An attribute and its offset in a tuple. QueryError if there is none of that name."""
-        if name not in self._places:
-            raise QueryError(
-                f"The relation has no attribute {name}; it has {', '.join(self._places)}."
-            )
-        return self._places[name]
-
-    def unpack(self, page: bytes, offset: int) -> tuple[Any, ...]:
-        """A tuple's values."""
-        values = self._struct.unpack_from(page, offset)
-        return tuple(
-            value.rstrip().decode("ascii") if d.kind == "c" else value
-            for d, value in zip(self.domains, values)
-        )
-
-    def pack(self, values: Sequence[Any]) -> bytes:
-        """A tuple's bytes; text is padded with blanks, or cut.
-
-        QueryError for a number that doesn't fit its attribute.
-        """
-        try:
-            return self._struct.pack(
-                *(
-                    value.encode("ascii").ljust(d.length) if d.kind == "c" else value
-                    for d, value in zip(self.domains, values)
-                )
-            )
-        except struct.error as error:
-            raise QueryError(
-                "A value doesn't fit its attribute of"
-                f" ({', '.join(f'{d.name} = {d.kind}{d.length}' for d in self.domains)}): {error}."
-            ) from None
+def per_page(width: int) -> int:
+    """Tuples of so many bytes that fit on a page."""
+    return (PAGE - _HEADER) // (width + _LINE)
 
 
 @dataclass
 class Page:
-    """A page as it is read and written; `tuples` are their bytes."""
-
-    tuples: list[bytes]
-    main: int = NONE
-    overflow: int = NONE
-
-    def pack(self) -> bytes:
-        """The 1024 bytes. ValueError if the tuples don't fit."""
-        body, lines, end = b"".join(self.tuples), b"", _HEADER.size
-        for stored in self.tuples:
-            lines = _LINE.pack(end) + lines
-            end += len(stored)
-        if end + len(lines) > PAGE:
-            raise ValueError(
-                f"{len(self.tuples)} tuples of {len(body)} bytes don't fit on a page of {PAGE}"
-            )
-        return (
-            _HEADER.pack(self.main, self.overflow, len(self.tuples), end)
-            + body
-            + bytes(PAGE - end - len(lines))
-            + lines
-        )
-
-
-def following(page: bytes) -> tuple[int, int]:
-    """The main and the overflow page that follow a page; `NONE` for none."""
-    main, overflow, *_ = _HEADER.unpack_from(page)
-    return main, overflow
-
-
-def lines(page: bytes) -> tuple[int, ...]:
-    """Where each tuple of a page starts, by its line table; the line of a deleted one is 0 and left
-    out.
+    """Tuples, an empty one in the place of each that was deleted, and the number of the overflow
+    page that follows, if there is one.
     """
-    entries = _entries(page)
-    return entries if 0 not in entries else tuple(filter(None, entries))
+
+    rows: list[Row]
+    overflow: int | None = None
 
 
-def _entries(page: bytes) -> tuple[int, ...]:
-    count = _HEADER.unpack_from(page)[2]
-    return struct.unpack_from(f"<{count}h", page, PAGE - count * _LINE.size)[::-1]
-
-
-def packed(page: bytes, width: int) -> range:
-    """Where each tuple of a page starts if none of them was ever deleted."""
-    return range(_HEADER.size, _HEADER.size + _HEADER.unpack_from(page)[2] * width, width)
-
-
-def linked(page: bytes, main: int | None = None, overflow: int | None = None) -> bytes:
-    """The page with another successor."""
-    before = following(page)
-    changed = bytearray(page)
-    struct.pack_into(
-        "<ii",
-        changed,
-        0,
-        before[0] if main is None else main,
-        before[1] if overflow is None else overflow,
-    )
-    return bytes(changed)
-
-
-def added(page: bytes, stored: bytes) -> tuple[bytes, int] | None:
-    """The page with one more tuple, in the place of a deleted one or behind the last, and where it
-    starts; None if it is full.
+class Cache:
+    """The pages of all relations that were used last; counts those that are touched, and those of
+    them that have to be read.
     """
-    entries = _entries(page)
-    line = entries.index(0) if 0 in entries else len(entries)
-    count = max(len(entries), line + 1)
-    start = _HEADER.size + line * len(stored)
-    end = _HEADER.size + count * len(stored)
-    if end + count * _LINE.size > PAGE:
-        return None
-    changed = bytearray(page)
-    _HEADER.pack_into(changed, 0, *following(page), count, end)
-    changed[start : start + len(stored)] = stored
-    _LINE.pack_into(changed, PAGE - (line + 1) * _LINE.size, start)
-    return bytes(changed), start
+
+    def __init__(self) -> None:
+        self.empty()
+
+    def empty(self) -> None:
+        """Start cold, and count from nothing."""
+        self._pages = LRU(CACHED)
+        self.touched = 0
+        self.read = 0
+
+    def touch(self, page: Hashable) -> None:
+        """A page is asked for."""
+        self.touched += 1
+        self.read += not self._pages.kept([page])
+        self._pages.use(page)
+
+    def put(self, page: Hashable) -> None:
+        """A page is written."""
+        self._pages.use(page)
 
 
-def removed(page: bytes, offset: int) -> bytes:
-    """The page without the tuple that starts there; the others stay where they are."""
-    changed = bytearray(page)
-    _LINE.pack_into(changed, PAGE - (_entries(page).index(offset) + 1) * _LINE.size, 0)
-    return bytes(changed)
+class File:
+    """The pages of one relation, through the cache."""
 
+    def __init__(self, cache: Cache):
+        self.cache = cache
+        self._pages: list[Page] = []
 
-def rewritten(page: bytes, offset: int, stored: bytes) -> bytes:
-    """The page with other values in the tuple that starts there."""
-    return page[:offset] + stored + page[offset + len(stored) :]
+    def __len__(self) -> int:
+        return len(self._pages)
 
+    def read(self, number: int) -> Page:
+        """A page by its number, to look at or to change."""
+        self.cache.touch((self, number))
+        return self._pages[number]
 
-def filled(tuples: Iterable[bytes], per_page: int) -> Iterator[list[bytes]]:
-    """The tuples in portions that fill a page each."""
-    page: list[bytes] = []
-    for stored in tuples:
-        page.append(stored)
-        if len(page) == per_page:
-            yield page
-            page = []
-    if page:
-        yield page
+    def write(self, number: int) -> None:
+        """Have a page back that was read and changed."""
+        self.cache.put((self, number))
+
+    def add(self, page: Page) -> int:
+        """Write a page behind the last; its number."""
+        self._pages.append(page)
+        self.write(len(self) - 1)
+        return len(self) - 1

@@ -4,58 +4,37 @@ into such commands.
 `DataBase` holds relations and runs QUEL trees; pages are counted by its cache.
 """
 
-import dataclasses
-import itertools
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
 from typing import Any
 
 from pgrerun.errors import QueryError
 from pgrerun.lab.ingres import qualification
-from pgrerun.lab.ingres.expressions import CHAR, FLOAT, INT, Compiler, operation
-from pgrerun.lab.ingres.files import Cache, UnixFile
-from pgrerun.lab.ingres.pages import Domain, Layout
-from pgrerun.lab.ingres.qualification import Clauses, Relation
-from pgrerun.lab.ingres.relation import Found, Hash, Heap, Place
+from pgrerun.lab.ingres.pages import Cache, Row
+from pgrerun.lab.ingres.qualification import Clauses, Tuples, clauses
+from pgrerun.lab.ingres.relation import Found, Hash, Heap, Place, Relation
 from pgrerun.lab.quel import read, tree
 
-Targets = list[tuple[str, tree.Expression]]
+NUMBER = 4  # bytes of a number, and of what an aggregate makes of several
+_AGGREGATES: dict[str, Callable[[list[int]], int]] = {"sum": sum, "min": min}
 
 
 @dataclass
 class DataBase:
-    """Relations by name, and the commands on them.
+    """Relations by name, and the commands on them. The names are the variables, as in POSTQUEL."""
 
-    cache: through which all pages are read. temporary: makes an empty file for a relation that a
-    command needs for itself, or leaves.
-    """
-
-    cache: Cache
-    temporary: Callable[[], UnixFile]
+    cache: Cache = field(default_factory=Cache)
     relations: dict[str, Relation] = field(default_factory=dict)
-    _ranges: dict[str, str] = field(default_factory=dict)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
         """Run QUEL; the tuples of its last retrieve.
 
-        QueryError with line and column for what can't be run.
-        """
-        return self.execute(read(text))
-
-    def execute(self, statements: Sequence[tree.Statement]) -> list[tuple[Any, ...]]:
-        """The same for statements that have been parsed.
-
-        A relation's name serves as a variable, too, as in POSTQUEL.
+        QueryError with line and column for what the miniature can't run.
         """
         answer: list[tuple[Any, ...]] = []
-        for statement in statements:
+        for statement in read(text):
             match statement:
-                case tree.Range(variable, relation):
-                    self._relation(relation, statement)
-                    self._ranges[variable] = relation.lower()
                 case tree.Retrieve(sort=()):
                     answer = self._retrieve(statement)
                 case tree.Append():
@@ -64,212 +43,104 @@ class DataBase:
                     self._change(statement)
                 case tree.Destroy(names):
                     for name in names:
-                        self._relation(name, statement).close()
-                        del self.relations[name.lower()]
+                        del self.relations[name]
                 case _:
                     raise QueryError(
-                        "The miniature of INGRES runs range, retrieve (not sorted), append,"
-                        " replace, delete and destroy.",
+                        "The miniature of INGRES runs retrieve (not sorted), append, replace,"
+                        " delete and destroy.",
                         *statement.at,
                     )
         return answer
 
-    def _relation(self, name: str, node: tree.Node) -> Relation:
-        if name.lower() not in self.relations:
-            raise QueryError(
-                f"There is no relation {name}; there are {', '.join(self.relations)}.", *node.at
-            )
-        return self.relations[name.lower()]
-
     def _retrieve(self, command: tree.Retrieve) -> list[tuple[Any, ...]]:
-        query = _Query(self, command)
+        query = _Query(self)
         targets = query.targets(command.targets)
-        rows: Iterable[tuple[Any, ...]] = query.answer(
-            _expressions(targets), qualification.clauses(command.where)
-        )
-        if command.unique:  # sorted, and neighbours compared
-            rows = (row for row, _ in itertools.groupby(sorted(rows)))
+        rows = list(query.answer([*targets.values()], clauses(command.where)))
+        if command.unique:
+            rows = sorted(set(rows))
         if not command.into:
-            return list(rows)
-        if command.into in self.relations or len(dict(targets)) < len(targets):
-            raise QueryError(
-                f"There is a relation {command.into} already, or two of its attributes have one"
-                " name.",
-                *command.at,
-            )
-        self.relations[command.into] = query.stored(targets, list(rows))
+            return rows
+        lengths = {name: query.length(target) for name, target in targets.items()}
+        stored = [dict(zip(targets, row)) for row in rows]
+        self.relations[command.into] = Heap(self.cache, lengths, stored)
         return []
 
     # ---- changes: what is to be changed is determined first, then it is changed
 
     def _append(self, command: tree.Append) -> None:
-        relation, query = self._relation(command.relation, command), _Query(self, command)
+        relation, query = self.relations[command.relation], _Query(self)
         targets = query.targets(command.targets)
-        _known(targets, relation, command)
-        for row in list(query.answer(_expressions(targets), qualification.clauses(command.where))):
-            given = dict(zip((name for name, _ in targets), row))
-            relation.insert(
-                [given.get(domain.name, domain.empty) for domain in relation.layout.domains]
-            )
+        for row in list(query.answer([*targets.values()], clauses(command.where))):
+            given = dict(zip(targets, row))
+            relation.insert({name: given[name] for name in relation.lengths})
 
     def _change(self, command: tree.Replace | tree.Delete) -> None:
-        query = _Query(self, command)
-        relation = query.relation(command.variable)
-        targets = query.targets(command.targets) if isinstance(command, tree.Replace) else []
-        _known(targets, relation, command)
-        for place, old, new in query.found(
-            command.variable, _expressions(targets), qualification.clauses(command.where)
-        ):
+        variable = command.variable
+        relation = self.relations[variable]
+        one = _OneVariable(variable, relation, clauses(command.where))
+        for place, tuples in list(one.found({})):
             if isinstance(command, tree.Delete):
                 relation.delete(place)
-            else:
-                changed = dict(zip((name for name, _ in targets), new))
-                relation.replace(
-                    place,
-                    [
-                        changed.get(domain.name, value)
-                        for domain, value in zip(relation.layout.domains, old)
-                    ],
-                )
-
-
-def _expressions(targets: Targets) -> list[tree.Expression]:
-    return [expression for _, expression in targets]
-
-
-def _known(targets: Targets, relation: Relation, command: tree.Statement) -> None:
-    names = [domain.name for domain in relation.layout.domains]
-    for name, _ in targets:
-        if name not in names:
-            raise QueryError(
-                f"The relation has no attribute {name}; it has {', '.join(names)}.", *command.at
-            )
+                continue
+            new = {
+                target.name: qualification.function(target.expression)(tuples)
+                for target in command.targets
+            }
+            relation.replace(place, tuples[variable] | new)
 
 
 class _Query:
-    """A command's variables, and the relations over which they range while it runs: its aggregates'
-    results as well.
-    """
+    """The relations over which a command's variables range: its aggregates' results as well."""
 
-    def __init__(self, base: DataBase, command: tree.Query):
-        self._base, self._command = base, command
-        self._ranges = base._ranges | {
-            each.variable: each.relation.lower() for each in command.ranges
-        }
-        self._aggregated: dict[str, Relation] = {}
+    def __init__(self, base: DataBase):
+        self._cache = base.cache
+        self._relations = dict(base.relations)
 
-    def relation(self, variable: str) -> Relation:
-        """What a variable ranges over."""
-        if variable in self._aggregated:
-            return self._aggregated[variable]
-        if variable in self._ranges:
-            return self._base._relation(self._ranges[variable], self._command)
-        if variable.lower() not in self._base.relations:
-            raise QueryError(
-                f"{variable} ranges over nothing yet: say range of {variable} is ...",
-                *self._command.at,
-            )
-        return self._base.relations[variable.lower()]
-
-    def targets(self, targets: Sequence[tree.Target]) -> Targets:
-        """Names and expressions; `all` is every attribute."""
-        named: Targets = []
+    def targets(self, targets: Sequence[tree.Target]) -> dict[str, tree.Expression]:
+        """Expressions by name; `all` is every attribute."""
+        named: dict[str, tree.Expression] = {}
         for target in targets:
             match target:
                 case tree.All(variable):
-                    named += [
-                        (domain.name, tree.Attribute(variable, domain.name))
-                        for domain in self.relation(variable).layout.domains
-                    ]
+                    for name in self._relations[variable].lengths:
+                        named[name] = tree.Attribute(variable, name)
                 case tree.Assignment(name, expression):
-                    named.append((name, expression))
+                    named[name] = expression
                 case tree.Attribute(_, name):
-                    named.append((name, target))
+                    named[name] = target
         return named
 
-    def stored(self, targets: Targets, rows: Sequence[tuple[Any, ...]]) -> Heap:
-        """The relation that an answer makes."""
-        return Heap.build(
-            self._base.temporary(),
-            Layout(tuple(self._domain(name, target) for name, target in targets)),
-            rows,
-        )
-
-    def _domain(self, name: str, expression: tree.Expression) -> Domain:
-        """The attribute that holds values of an expression."""
-        match expression:
-            case tree.Attribute(variable, attribute):
-                return dataclasses.replace(
-                    self.relation(variable).layout.place(attribute)[0], name=name
-                )
-            case tree.String(value):
-                return Domain(name, CHAR, max(1, len(value)))
-            case tree.Aggregate("min" | "max" | "sum" | "sumu", argument):
-                return self._domain(name, argument)
-            case tree.Aggregate("avg" | "avgu") | tree.Call():
-                return Domain(name, FLOAT, 8)
-            case tree.Number(text):
-                whole = not {".", "e"} & set(text.lower())
-                return Domain(name, INT, 4) if whole else Domain(name, FLOAT, 8)
-            case tree.Binary(sign, left, right):
-                kinds = (self._domain(name, operand).kind for operand in (left, right))
-                kind = operation(sign, *kinds)
-                return Domain(name, kind, 8 if kind == FLOAT else 4)
-            case tree.Unary(_, operand):
-                return self._domain(name, operand)
-        return Domain(name, INT, 4)
+    def length(self, expression: tree.Expression) -> int:
+        """Bytes of the attribute that holds values of an expression."""
+        if isinstance(expression, tree.Attribute):
+            return self._relations[expression.variable].lengths[expression.name]
+        return NUMBER
 
     def answer(
         self, targets: Sequence[tree.Expression], clauses: Clauses
     ) -> Iterator[tuple[Any, ...]]:
         """The tuples of a retrieve."""
-        targets, clauses = self._without_aggregates(targets, clauses)
-        variables = {
-            variable: self.relation(variable)
-            for variable in qualification.variables_of([*targets, *clauses])
-        }
-        if not variables:
-            return _OneVariable(_Nothing(), targets, clauses).run(())
-        if len(variables) == 1:
-            [relation] = variables.values()
-            return _OneVariable(relation, targets, clauses).run(())
-        return self._decompose(targets, clauses, variables)
+        targets, links = self._without_aggregates(targets)
+        functions = [qualification.function(target) for target in targets]
+        for tuples in self._qualified(targets, [*clauses, *links]):
+            yield tuple([one(tuples) for one in functions])
 
-    def found(
-        self, variable: str, targets: Sequence[tree.Expression], clauses: Clauses
-    ) -> list[tuple[Place, tuple[Any, ...], tuple[Any, ...]]]:
-        """Of every tuple of one variable that qualifies: place, values, values of the targets."""
-        if others := set(qualification.variables_of([*targets, *clauses])) - {variable}:
-            raise QueryError(
-                f"The miniature of INGRES changes tuples of {variable} by what they hold"
-                f" themselves, and not by {', '.join(others)}.",
-                *self._command.at,
-            )
-        targets, clauses = self._without_aggregates(targets, clauses)
-        relation = self.relation(variable)
-        return [
-            ((number, offset), relation.layout.unpack(page, offset), row)
-            for number, page, offset, row in _OneVariable(relation, targets, clauses).found(())
-        ]
+    def _qualified(self, targets: Sequence[tree.Expression], clauses: Clauses) -> Iterator[Tuples]:
+        """Tuples of all variables that qualify together.
 
-    # ---- several variables
-
-    def _decompose(
-        self, targets: Sequence[tree.Expression], clauses: Clauses, variables: dict[str, Relation]
-    ) -> Iterator[tuple[Any, ...]]:
-        """One-variable detachment into a temporary relation, then tuple substitution, one variable
-        after another.
+        Of several variables the first is detached into a temporary relation, and its tuples are
+        substituted, then those of one variable after another.
         """
+        named = qualification.variables_of([*targets, *clauses])
+        variables = {variable: self._relations[variable] for variable in named}
+        if len(variables) < 2:
+            steps = [_OneVariable(*one, clauses) for one in variables.items()]
+            yield from _substituted(steps, {})
+            return
         first, *others = qualification.order(clauses, variables)
         own = [clause for clause in clauses if set(qualification.variables_of([clause])) <= {first}]
         pending = [clause for clause in clauses if clause not in own]
-        needed = qualification.attributes_of(first, [*targets, *pending])
-        domains = {f"{first}.{node.name}": self._domain(node.name, node) for node in needed}
-        detached = Heap.build(
-            self._base.temporary(),
-            Layout(tuple(domains.values())),
-            _OneVariable(variables[first], needed, own).run(()),
-        )
+        detached = self._detached(first, own, [*targets, *pending])
         steps, bound = [], {first}
         for variable in others:
             bound.add(variable)
@@ -277,159 +148,93 @@ class _Query:
                 clause for clause in pending if set(qualification.variables_of([clause])) <= bound
             ]
             pending = [clause for clause in pending if clause not in now]
-            relation = variables[variable]
-            if variable == others[-1]:
-                steps.append(_OneVariable(relation, targets, now, domains))
-                continue
-            wanted = qualification.attributes_of(variable, [*targets, *pending])
-            steps.append(_OneVariable(relation, wanted, now, domains))
-            domains = domains | {
-                f"{variable}.{node.name}": self._domain(node.name, node) for node in wanted
-            }
-        for _, page, offsets in detached.scan():
-            for offset in offsets:
-                yield from _substituted(steps, detached.layout.unpack(page, offset))
-        detached.close()
+            steps.append(_OneVariable(variable, variables[variable], now))
+        for row in detached.rows():
+            yield from _substituted(steps, {first: row})
+
+    def _detached(self, variable: str, own: Clauses, parts: Sequence[tree.Expression]) -> Heap:
+        """A variable's tuples that meet its own clauses, with what the parts name of them."""
+        relation = self._relations[variable]
+        named = qualification.attributes_of(parts)
+        needed = {attribute.name for attribute in named if attribute.variable == variable}
+        lengths = {name: size for name, size in relation.lengths.items() if name in needed}
+        found = _OneVariable(variable, relation, own).found({})
+        rows = [{name: tuples[variable][name] for name in lengths} for _, tuples in found]
+        return Heap(self._cache, lengths, rows)
 
     # ---- aggregates
 
     def _without_aggregates(
-        self, targets: Sequence[tree.Expression], clauses: Clauses
+        self, targets: Sequence[tree.Expression]
     ) -> tuple[list[tree.Expression], Clauses]:
         """The same with every aggregate's value in its place: a constant, or with `by` an attribute
         of a relation of its groups, linked by further clauses.
         """
-        values: dict[tree.Expression, tree.Expression] = {}
+        values: list[tree.Expression] = []
         links: Clauses = []
-        for node in qualification.aggregates_of([*targets, *clauses]):
-            if node not in values:
-                values[node], more = self._grouped(node) if node.by else (self._constant(node), [])
-                links += more
-        return [qualification.replaced(values, target) for target in targets], [
-            qualification.replaced(values, clause) for clause in clauses
-        ] + links
+        for target in targets:
+            match target:
+                case tree.Aggregate(name, argument, by=(), where=None) if name in _AGGREGATES:
+                    found = [value for (value,) in self.answer([argument], [])]
+                    values.append(tree.Number(str(_AGGREGATES[name](found))))
+                case tree.Aggregate(name, argument, by=(by,), where=None) if name in _AGGREGATES:
+                    variable = self._grouped(name, argument, by)
+                    values.append(tree.Attribute(variable, "value"))
+                    links.append(tree.Binary("=", tree.Attribute(variable, "by"), by))
+                case _:
+                    values.append(target)
+        return values, links
 
-    def _constant(self, node: tree.Aggregate) -> tree.Expression:
-        value = _AGGREGATES[node.function](
-            [value for (value,) in self.answer([node.argument], qualification.clauses(node.where))]
-        )
-        return tree.String(value) if isinstance(value, str) else tree.Number(repr(value))
-
-    def _grouped(self, node: tree.Aggregate) -> tuple[tree.Expression, Clauses]:
-        groups: dict[tuple[Any, ...], list[Any]] = (
-            {by: [] for by in self.answer(node.by, [])} if node.where else defaultdict(list)
-        )
-        for *by, value in self.answer([*node.by, node.argument], qualification.clauses(node.where)):
-            groups[tuple(by)].append(value)
-        names = [f"by_{number}" for number in range(len(node.by))]
-        domains = (
-            *(self._domain(name, by) for name, by in zip(names, node.by)),
-            self._domain("value", node),
-        )
-        rows = [(*by, _AGGREGATES[node.function](values)) for by, values in groups.items()]
-        file, layout = self._base.temporary(), Layout(domains)
-        relation = (
-            Heap.build(file, layout, rows)
-            if domains[0].kind == CHAR
-            else Hash.build(file, layout, names[0], rows, filling=0.1)
-        )  # a lookup meets few other groups
-        variable = f"aggregate {len(self._aggregated)}"  # which no variable of a command is called
-        self._aggregated[variable] = relation
-        return tree.Attribute(variable, "value"), [
-            tree.Binary("=", tree.Attribute(variable, name), by) for name, by in zip(names, node.by)
+    def _grouped(self, name: str, argument: tree.Expression, by: tree.Expression) -> str:
+        """The variable that ranges over the groups of an aggregate."""
+        groups: dict[int, list[int]] = defaultdict(list)
+        for group, value in self.answer([by, argument], []):
+            groups[group].append(value)
+        rows: list[Row] = [
+            {"by": group, "value": _AGGREGATES[name](values)} for group, values in groups.items()
         ]
-
-
-_AGGREGATES: dict[str, Callable[[list[Any]], object]] = {
-    "count": len,
-    "countu": lambda values: len(set(values)),
-    "sum": sum,
-    "sumu": lambda values: sum(set(values)),
-    "any": lambda values: int(bool(values)),
-    "avg": lambda values: statistics.fmean(values) if values else 0.0,
-    "avgu": lambda values: statistics.fmean(set(values)) if values else 0.0,
-    "min": lambda values: min(values, default=0),
-    "max": lambda values: max(values, default=0),
-}
-
-
-class _Nothing:
-    """What a command without variables ranges over: one tuple without attributes."""
-
-    layout = Layout(())
-
-    def scan(self) -> Iterator[Found]:
-        yield 0, b"", (0,)
-
-    def by(self, attribute: str) -> None:
-        return None
+        lengths = {"by": self.length(by), "value": self.length(argument)}
+        variable = f"aggregate {len(self._relations)}"  # which no variable of a command is called
+        self._relations[variable] = Hash(self._cache, lengths, "by", rows)
+        return variable
 
 
 class _OneVariable:
-    """A command over one relation; with substituted values, a sequence of commands that differ in
-    them.
-
-    substituted: the attributes whose values are given when it runs, by "variable.name", in the
-    order of the values.
+    """A command over one relation; with tuples of other variables substituted, a sequence of
+    commands that differ in them.
     """
 
-    def __init__(
-        self,
-        relation: Relation | _Nothing,
-        targets: Sequence[tree.Expression],
-        clauses: Clauses,
-        substituted: Mapping[str, Domain] | None = None,
-    ):
-        substituted = substituted or {}
+    def __init__(self, variable: str, relation: Relation, clauses: Clauses):
+        self._variable = variable
         self._relation = relation
-        self._numbers = {name: number for number, name in enumerate(substituted)}
-        self._bounds = (
-            None
-            if isinstance(relation, _Nothing)
-            else qualification.bounds(clauses, relation, self._numbers)
-        )
-        where = [reduce(partial(tree.Binary, "and"), clauses)] if clauses else []
-        compiler = Compiler(relation.layout, substituted)
-        self._registers = compiler.registers
-        self._evaluate = [compiler.function(part) for part in [*where, *targets]]
-        self._qualified = bool(where)
+        key, said = qualification.bounds(clauses, variable, relation)
+        self._way = relation.by(key) if key else None
+        self._bounds = {name: qualification.function(bound) for name, bound in said.items()}
+        self._conditions = [qualification.function(clause) for clause in clauses]
 
-    def run(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """The tuples of one command, with these values substituted."""
-        for *_, row in self.found(values):
-            yield row
+    def found(self, before: Tuples) -> Iterator[tuple[Place, Tuples]]:
+        """Tuples that qualify beside those of other variables, and where they are."""
+        for place, row in self._candidates(before):
+            tuples = {**before, self._variable: row}
+            if all(condition(tuples) for condition in self._conditions):
+                yield place, tuples
 
-    def found(self, values: tuple[Any, ...]) -> Iterator[tuple[int, bytes, int, tuple[Any, ...]]]:
-        """The same, each with the number of the page, the page and the offset of its tuple."""
-        self._registers[:] = values
-        evaluate = self._evaluate
-        qualifies, targets = (evaluate[0], evaluate[1:]) if self._qualified else (None, evaluate)
-        for number, page, offsets in self._candidates(values):
-            for offset in offsets:
-                if qualifies is None or qualifies(page, offset):
-                    yield number, page, offset, tuple([target(page, offset) for target in targets])
-
-    def _candidates(self, values: tuple[Any, ...]) -> Iterator[Found]:
-        if (bounds := self._bounds) is None:
+    def _candidates(self, before: Tuples) -> Found:
+        bounds = {name: bound(before) for name, bound in self._bounds.items()}
+        if self._way is None:
             return self._relation.scan()
-        way = self._relation.by(bounds.attribute)
-        assert way is not None  # bounds are those of attributes that lead to tuples
-        if bounds.equal is None:
-            return way.range(bounds.low, bounds.high)
-        return way.lookup(
-            values[self._numbers[qualification.name_of(bounds.equal)]]
-            if isinstance(bounds.equal, tree.Attribute)
-            else float(bounds.equal.text)
-        )
+        if "equal" in bounds:
+            found: Found = self._way.lookup(bounds["equal"])
+        else:
+            found = self._way.range(bounds.get("low"), bounds.get("high"))
+        return found
 
 
-def _substituted(
-    steps: Sequence[_OneVariable], values: tuple[Any, ...]
-) -> Iterator[tuple[Any, ...]]:
-    """Run each step with the values of those before it."""
-    step, *rest = steps
-    if not rest:
-        yield from step.run(values)
+def _substituted(steps: Sequence[_OneVariable], before: Tuples) -> Iterator[Tuples]:
+    """Run each step with the tuples of those before it."""
+    if not steps:
+        yield before
         return
-    for row in step.run(values):
-        yield from _substituted(rest, (*values, *row))
+    step, *rest = steps
+    for _, tuples in step.found(before):
+        yield from _substituted(rest, tuples)

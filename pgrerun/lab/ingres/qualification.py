@@ -1,33 +1,53 @@
-"""What a command's expressions say: the parts of a qualification, whose attributes they name, and
-which way they show to tuples.
+"""What a command's expressions say: the parts of a qualification, what they evaluate to, whose
+attributes they name, and which way they show to tuples.
 
 Functions of trees; the processor works by what they find.
 """
 
-import dataclasses
+import operator
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pgrerun.lab.ingres.relation import Hash, Heap, Isam
+from pgrerun.errors import QueryError
+from pgrerun.lab.ingres.pages import Row
+from pgrerun.lab.ingres.relation import Relation
 from pgrerun.lab.quel import tree
 
-Relation = Heap | Hash | Isam
-"""Any structure."""
 Clauses = list[tree.Expression]
+Tuples = Mapping[str, Row]
+"""A tuple of each variable that has one by now."""
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+}
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What a qualification says of an attribute that leads to tuples: a value that it equals (of a
-    substituted variable, or a number), or a range.
+def function(node: tree.Expression) -> Callable[[Tuples], Any]:
+    """An expression over tuples.
+
+    QueryError for what the miniature has no operator for, at its place in the text.
     """
-
-    attribute: str
-    equal: tree.Attribute | tree.Number | None = None
-    low: float | None = None
-    high: float | None = None
+    match node:
+        case tree.Number(text):
+            number = int(text)
+            return lambda tuples: number
+        case tree.String(value):
+            return lambda tuples: value
+        case tree.Attribute(variable, name):
+            return lambda tuples: tuples[variable][name]
+        case tree.Binary(sign, left, right) if sign in _OPERATORS:
+            one, other, apply = function(left), function(right), _OPERATORS[sign]
+            return lambda tuples: apply(one(tuples), other(tuples))
+    raise QueryError(
+        f"The miniature of INGRES can't evaluate {type(node).__name__.lower()} here.", *node.at
+    )
 
 
 def clauses(where: tree.Expression | None) -> Clauses:
@@ -40,72 +60,15 @@ def clauses(where: tree.Expression | None) -> Clauses:
     return [where]
 
 
+def attributes_of(parts: Sequence[tree.Expression]) -> list[tree.Attribute]:
+    """The attributes that the parts refer to."""
+    nodes = (node for part in parts for node in part.nodes())
+    return [node for node in nodes if isinstance(node, tree.Attribute)]
+
+
 def variables_of(parts: Sequence[tree.Expression]) -> list[str]:
     """Variables in the order in which they are named."""
-    return list(
-        dict.fromkeys(
-            node.variable
-            for part in parts
-            for node in part.nodes()
-            if isinstance(node, tree.Attribute)
-        )
-    )
-
-
-def attributes_of(variable: str, parts: Sequence[tree.Expression]) -> list[tree.Attribute]:
-    """The attributes of a variable that the parts refer to."""
-    nodes = [
-        node
-        for part in parts
-        for node in part.nodes()
-        if isinstance(node, tree.Attribute) and node.variable == variable
-    ]
-    return list({node.name: node for node in nodes}.values())
-
-
-def aggregates_of(parts: Sequence[tree.Expression]) -> Iterator[tree.Aggregate]:
-    """The aggregates that are in no other."""
-    for part in parts:
-        if isinstance(part, tree.Aggregate):
-            yield part
-        else:
-            yield from aggregates_of(_children(part))
-
-
-def _children(node: tree.Expression) -> tuple[tree.Expression, ...]:
-    match node:
-        case tree.Binary(_, left, right):
-            return left, right
-        case tree.Unary(_, operand):
-            return (operand,)
-        case tree.Call(_, arguments):
-            return arguments
-    return ()
-
-
-def replaced(
-    values: Mapping[tree.Expression, tree.Expression], node: tree.Expression
-) -> tree.Expression:
-    """The expression with some of its parts replaced."""
-    if node in values:
-        return values[node]
-    match node:
-        case tree.Binary(_, left, right):
-            return dataclasses.replace(
-                node, left=replaced(values, left), right=replaced(values, right)
-            )
-        case tree.Unary(_, operand):
-            return dataclasses.replace(node, operand=replaced(values, operand))
-        case tree.Call(_, arguments):
-            return dataclasses.replace(
-                node, arguments=tuple(replaced(values, argument) for argument in arguments)
-            )
-    return node
-
-
-def name_of(attribute: tree.Attribute) -> str:
-    """Variable and attribute, as the numbers of substituted values are kept by."""
-    return f"{attribute.variable}.{attribute.name}"
+    return list(dict.fromkeys(attribute.variable for attribute in attributes_of(parts)))
 
 
 def order(clauses: Clauses, variables: Mapping[str, Relation]) -> list[str]:
@@ -118,44 +81,31 @@ def order(clauses: Clauses, variables: Mapping[str, Relation]) -> list[str]:
 
     def reached(variable: str, others: set[str]) -> bool:
         return any(
-            isinstance(part, tree.Attribute)
-            and part.variable == variable
-            and variables[variable].by(part.name)
+            attribute.variable == variable and variables[variable].by(attribute.name)
             for clause in _linked(clauses, variable, others)
             if isinstance(clause, tree.Binary) and clause.operator == "="
-            for part in (clause.left, clause.right)
+            for attribute in attributes_of([clause])
         )
 
     def leads(variable: str) -> bool:
         return any(reached(other, {variable}) for other in variables if other != variable)
 
-    alone = {
-        variable
-        for clause in clauses
-        if len(named := variables_of([clause])) == 1
-        for variable in named
-    }
-    chosen = [
-        min(
-            variables,
-            key=lambda variable: (
-                variable not in alone,
-                not leads(variable),
-                variables[variable].pages,
+    named = [variables_of([clause]) for clause in clauses]
+    alone = {of[0] for of in named if len(of) == 1}
+    first = min(
+        variables, key=lambda one: (one not in alone, not leads(one), len(variables[one].file))
+    )
+    chosen = [first]
+    while rest := [variable for variable in variables if variable not in chosen]:
+        following = min(
+            rest,
+            key=lambda one: (
+                not reached(one, set(chosen)),
+                not _linked(clauses, one, set(chosen)),
+                len(variables[one].file),
             ),
         )
-    ]
-    while rest := [variable for variable in variables if variable not in chosen]:
-        chosen.append(
-            min(
-                rest,
-                key=lambda variable: (
-                    not reached(variable, set(chosen)),
-                    not _linked(clauses, variable, set(chosen)),
-                    variables[variable].pages,
-                ),
-            )
-        )
+        chosen.append(following)
     return chosen
 
 
@@ -172,11 +122,14 @@ def _linked(clauses: Clauses, variable: str, others: set[str]) -> Clauses:
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-def bounds(clauses: Clauses, relation: Relation, substituted: Mapping[str, int]) -> Bounds | None:
-    """What the clauses say of the relation's key, or else of an attribute with an index; None if
-    nothing that leads to tuples.
+def bounds(
+    clauses: Clauses, variable: str, relation: Relation
+) -> tuple[str, dict[str, tree.Expression]]:
+    """What the clauses say of the relation's key, or else of an attribute with an index: its name,
+    and what it equals ("equal": a number, or an attribute of another variable) or by which numbers
+    it is limited ("low", "high"). No name if nothing leads to tuples.
     """
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    found: dict[str, dict[str, tree.Expression]] = defaultdict(dict)
     for clause in clauses:
         if not isinstance(clause, tree.Binary) or clause.operator not in _MIRRORED:
             continue
@@ -184,21 +137,17 @@ def bounds(clauses: Clauses, relation: Relation, substituted: Mapping[str, int])
             (clause.left, clause.operator, clause.right),
             (clause.right, _MIRRORED[clause.operator], clause.left),
         ):
-            if (
-                not isinstance(key, tree.Attribute)
-                or name_of(key) in substituted
-                or (way := relation.by(key.name)) is None
-            ):
+            if not isinstance(key, tree.Attribute) or key.variable != variable:
                 continue
-            known = isinstance(other, tree.Number) or (
-                isinstance(other, tree.Attribute) and name_of(other) in substituted
-            )
-            if sign == "=" and known:
+            if not (way := relation.by(key.name)):
+                continue
+            elsewhere = isinstance(other, tree.Attribute) and other.variable != variable
+            if sign == "=" and (elsewhere or isinstance(other, tree.Number)):
                 found[key.name]["equal"] = other
             elif way.ordered and isinstance(other, tree.Number):
-                found[key.name]["high" if sign in ("<", "<=") else "low"] = float(other.text)
+                found[key.name]["high" if sign in ("<", "<=") else "low"] = other
     # an equality before a range, the key before an index
     best = min(
-        found, key=lambda name: ("equal" not in found[name], name != relation.key), default=None
+        found, key=lambda name: ("equal" not in found[name], name != relation.key), default=""
     )
-    return None if best is None else Bounds(best, **found[best])
+    return best, found[best]

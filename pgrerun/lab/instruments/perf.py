@@ -42,10 +42,16 @@ def unavailable() -> str | None:
     return None
 
 
-def require() -> None:
-    """Raise CannotMeasure unless perf works here."""
+def require(borrowed: bool = False) -> None:
+    """Raise CannotMeasure unless perf works here, and on a server that isn't `borrowed`."""
     if reason := unavailable():
         raise CannotMeasure("perf", reason)
+    if borrowed:
+        raise CannotMeasure(
+            "processes",
+            "perf needs the process ids of a server's backends, and this server isn't ours to look"
+            " into",
+        )
 
 
 def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.DataFrame:

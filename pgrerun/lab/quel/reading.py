@@ -36,6 +36,21 @@ def read(text: str) -> tuple[tree.Statement, ...]:
         raise
 
 
+def written(text: str) -> list[tuple[tree.Statement, str]]:
+    """Each statement of a text, and how it stands there, on one line. QueryError as `read`."""
+    statements = read(text)
+    lines = text.splitlines(keepends=True)
+    starts = [
+        sum(map(len, lines[: line - 1])) + column - 1
+        for line, column in (statement.at for statement in statements)
+    ]
+    ends = [*starts[1:], len(text)]
+    return [
+        (statement, " ".join(text[start:end].split()))
+        for statement, start, end in zip(statements, starts, ends)
+    ]
+
+
 def pointed(error: QueryError, text: str) -> QueryError:
     """The same error with the line it is about and a mark below the place."""
     lines = text.splitlines() or [""]

@@ -1,7 +1,7 @@
 """Runs QUEL on a PostgreSQL server, statement by statement, as INGRES's terminal monitor did."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,8 @@ import pandas as pd
 
 from pgrerun.errors import QueryError
 from pgrerun.lab.quel import tree
-from pgrerun.lab.quel.reading import pointed, read
+from pgrerun.lab.quel.reading import pointed, written
 from pgrerun.lab.quel.sql import Translator
-from pgrerun.lab.quel.writing import quel
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,11 +21,13 @@ if TYPE_CHECKING:
 class Answer:
     """What became of one statement.
 
-    sql: what was sent ("" for a declaration); columns and tuples: what a retrieve
-    brought to the screen; count: tuples retrieved or changed, None where there is no such number.
+    text: the statement as it was written, on one line; sql: what was sent ("" for a declaration);
+    columns and tuples: what a retrieve brought to the screen; count: tuples retrieved or changed,
+    None where there is no such number.
     """
 
     statement: tree.Statement
+    text: str
     sql: str
     columns: tuple[str, ...] = ()
     tuples: tuple[tuple[Any, ...], ...] = ()
@@ -46,15 +47,12 @@ class Answer:
 class Session:
     """QUEL on one connection; range variables hold until they are declared again.
 
-    connection: psycopg's, with autocommit, so that `begin` and `end` are the transaction's.
-    files: contents of the files that `copy` reads, by the name in the text; others are
-    read from the client's disk, where `copy ... to` also writes.
+    connection: psycopg's, with autocommit, so that `begin` and `end` are the transaction's. `copy`
+    reads and writes files of the client's disk.
     """
 
-    def __init__(
-        self, connection: "psycopg.Connection", files: Mapping[str, str | bytes] | None = None
-    ):
-        self.connection, self.files = connection, files or {}
+    def __init__(self, connection: "psycopg.Connection"):
+        self.connection = connection
         self.translator = Translator()
 
     def run(self, text: str, *values: str | int | float) -> list[Answer]:
@@ -63,12 +61,12 @@ class Session:
         The whole text is read first: nothing runs if it isn't QUEL. QueryError with
         line and column, also for what the server refuses; statements before it stay done.
         """
-        statements = read(text)
+        statements = written(text)
         self.translator.values = values
         answers = []
-        for statement in statements:
+        for statement, line in statements:
             try:
-                answers.append(self._answer(statement, self.translator.sql(statement)))
+                answers.append(self._answer(statement, line, self.translator.sql(statement)))
             except QueryError as error:
                 raise pointed(error, text) from None
             except Exception as error:
@@ -77,28 +75,23 @@ class Session:
                 raise pointed(_refused(error, statement, self.translator), text) from None
         return answers
 
-    def _answer(self, statement: tree.Statement, sql: str) -> Answer:
+    def _answer(self, statement: tree.Statement, text: str, sql: str) -> Answer:
         if not sql:
-            return Answer(statement, sql)
+            return Answer(statement, text, sql)
         if isinstance(statement, tree.Copy):
-            return Answer(statement, sql, count=self._copy(statement, sql))
+            return Answer(statement, text, sql, count=self._copy(statement, sql))
         cursor = self.connection.execute(sql)
         count = cursor.rowcount if cursor.rowcount >= 0 else None
         if cursor.description is None:
-            return Answer(statement, sql, count=count)
-        return Answer(
-            statement,
-            sql,
-            tuple(column.name for column in cursor.description),
-            tuple(map(tuple, cursor.fetchall())),
-            count,
-        )
+            return Answer(statement, text, sql, count=count)
+        columns = tuple(column.name for column in cursor.description)
+        return Answer(statement, text, sql, columns, tuple(map(tuple, cursor.fetchall())), count)
 
     def _copy(self, statement: tree.Copy, sql: str) -> int:
         with self.connection.cursor() as cursor:
             try:
                 if statement.incoming:
-                    content = self.files.get(statement.file) or Path(statement.file).read_bytes()
+                    content = Path(statement.file).read_bytes()
                     with cursor.copy(sql) as copy:
                         copy.write(content)
                 else:
@@ -145,5 +138,5 @@ def _names(node: tree.Node, word: str) -> bool:
 
 def described(answers: Sequence[Answer]) -> pd.DataFrame:
     """What was run, one row per statement: postquel, sql, tuples."""
-    rows = [(quel(answer.statement), answer.sql, answer.count) for answer in answers]
+    rows = [(answer.text, answer.sql, answer.count) for answer in answers]
     return pd.DataFrame(rows, columns=["postquel", "sql", "tuples"]).astype({"tuples": "Int64"})

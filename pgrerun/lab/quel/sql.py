@@ -19,7 +19,6 @@ from typing import Any
 
 from pgrerun.errors import QueryError
 from pgrerun.lab.quel import tree
-from pgrerun.lab.quel.writing import LEVEL, Writer
 
 # Words that PostgreSQL 18 takes as names of columns or tables in quotation marks only.
 RESERVED = frozenset(
@@ -303,12 +302,37 @@ def _groups(node: tree.Retrieve) -> tuple[tree.Expression, ...]:
     return by if plain and whole and of_the_groups else ()
 
 
-class _Block(Writer):
-    """One query block: writes expressions, and notes the variables and joined aggregates that it
-    needs.
-    """
+# How strongly an operator binds, loosest first; a comparison takes no comparison beside it.
+_LEVELS = (
+    ("or",),
+    ("and",),
+    ("not",),
+    ("=", "!=", "<", "<=", ">", ">="),
+    ("+", "-"),
+    ("*", "/"),
+    ("sign",),
+    ("**",),
+    ("::",),
+)
+_LEVEL = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
+_OPERATORS = {"or": "OR", "and": "AND", "not": "NOT", "!=": "<>", "**": "^"}
 
-    operators = {"or": "OR", "and": "AND", "not": "NOT", "!=": "<>", "**": "^"}
+
+def _level(node: tree.Expression) -> int:
+    match node:
+        case tree.Unary(operator):
+            return _LEVEL["not"] if operator == "not" else _LEVEL["sign"]
+        case tree.Binary(operator):
+            return _LEVEL[operator]
+        case tree.Cast():
+            return _LEVEL["::"]
+    return len(_LEVELS)
+
+
+class _Block:
+    """One query block: writes expressions, with no more parentheses than it takes, and notes the
+    variables and joined aggregates that it needs.
+    """
 
     def __init__(self, ranges: dict[str, str], values: Sequence[Any]):
         self.ranges, self.values = ranges, values
@@ -356,12 +380,30 @@ class _Block(Writer):
 
     # --- expressions --------------------------------------------------------------------------
 
-    def attribute(self, node: tree.Attribute) -> str:
-        self.use(node.variable)
-        return f"{name(node.variable)}.{name(node.name)}"
-
-    def string(self, value: str) -> str:
-        return _literal(re.sub(r"\\([*?\[])", r"\1", value))
+    def expression(self, node: tree.Expression) -> str:
+        """The text of an expression."""
+        match node:
+            case tree.Number(text):
+                return text
+            case tree.String(value):
+                return _literal(re.sub(r"\\([*?\[])", r"\1", value))
+            case tree.Parameter(number):
+                return self.parameter(number)
+            case tree.Attribute(variable, attribute):
+                self.use(variable)
+                return f"{name(variable)}.{name(attribute)}"
+            case tree.Unary(operator, operand):
+                below = self._below(operand, _level(node))
+                return f"NOT {below}" if operator == "not" else f"{operator}{below}"
+            case tree.Binary():
+                return self.binary(node)
+            case tree.Call(function, arguments):
+                listed = ", ".join(map(self.expression, arguments))
+                return f"{_FUNCTIONS.get(function, name(function))}({listed})"
+            case tree.Aggregate():
+                return self.aggregate(node)
+            case tree.Cast(operand, type):
+                return f"{self._below(operand, len(_LEVELS))}::{_type(type)}"
 
     def parameter(self, number: int) -> str:
         if not 1 <= number <= len(self.values):
@@ -374,21 +416,22 @@ class _Block(Writer):
             for constant, other in ((node.right, node.left), (node.left, node.right)):
                 if isinstance(constant, tree.String) and _PATTERN.search(constant.value):
                     return (
-                        f"{self._below(other, LEVEL['+'])} {'~' if node.operator == '=' else '!~'}"
+                        f"{self._below(other, _LEVEL['+'])} {'~' if node.operator == '=' else '!~'}"
                         f" {_literal(_regex(constant.value))}"
                     )
-        return super().binary(node)
+        # Operators group from the left, except ** and comparisons, which don't group at all.
+        level, power = _level(node), node.operator == "**"
+        left = self._below(node.left, level + (power or level == _LEVEL["="]))
+        right = self._below(node.right, level + (not power))
+        return f"{left} {_OPERATORS.get(node.operator, node.operator)} {right}"
 
-    def _below(self, node: tree.Expression, least: int, signed: bool = False) -> str:
+    def _below(self, node: tree.Expression, least: int) -> str:
+        """The operand, in parentheses if it binds less than `least`."""
         # In SQL a sign binds more strongly than ^, which groups from the left, and two signs begin
         # a comment.
-        return super()._below(node, LEVEL["::"] if least in (LEVEL["sign"], LEVEL["**"]) else least)
-
-    def call(self, function: str, arguments: tuple[tree.Expression, ...]) -> str:
-        return super().call(_FUNCTIONS.get(function, name(function)), arguments)
-
-    def type(self, node: tree.Type) -> str:
-        return _type(node)
+        least = _LEVEL["::"] if least in (_LEVEL["sign"], _LEVEL["**"]) else least
+        text = self.expression(node)
+        return text if _level(node) >= least else f"({text})"
 
     def aggregate(self, node: tree.Aggregate) -> str:
         inner = self if self.own_groups else _Block(self.ranges, self.values)

@@ -1,4 +1,4 @@
-"""QUEL statements as trees: what the reader makes, and what is translated, written or interpreted.
+"""QUEL statements as trees: what the reader makes, and what is translated or interpreted.
 
 Names are in lower case. `at` is (line, column) in the text, counted from 1; trees that
 differ only there are equal. `pgrerun.lab.ingres` interprets these trees, `sql.py` translates them.

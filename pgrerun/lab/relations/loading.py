@@ -57,6 +57,16 @@ def _taken(connection: psycopg.Connection, name: str) -> bool | None:
     return found[0] if found else None
 
 
+def make(connection: psycopg.Connection, name: str, create: str, *more: str) -> None:
+    """Create a relation as `replace` does, and run the statements that fill it, in one
+    transaction.
+    """
+    with connection.transaction():
+        replace(connection, name, create)
+        for statement in more:
+            connection.execute(statement)
+
+
 def replace(connection: psycopg.Connection, name: str, create: str) -> None:
     """Create relation `name` by the statement `create`, dropping an earlier one of ours.
 

@@ -30,9 +30,8 @@ GROWTH = {
 def plans_by_constant(bed: Testbed) -> Iterator[Row]:
     """The plan of a command for a rare and a frequent constant, known when it is planned or not."""
     with bed.server.connect() as connection:
-        with connection.transaction():
-            loading.replace(connection, "skewed_parts", SQL.text("compilation.skewed"))
-            SQL.run(connection, "compilation.fill_skewed")
+        made = [*SQL.each("compilation.skewed"), *SQL.each("compilation.fill_skewed")]
+        loading.make(connection, "skewed_parts", *made)
         connection.execute("VACUUM (FREEZE, ANALYZE) skewed_parts")
         SQL.run(connection, "compilation.by_color")
         for planned, mode in PLANNED.items():
@@ -54,9 +53,8 @@ def plans_by_growth(bed: Testbed) -> Iterator[Row]:
     """The plan of a prepared command before its relation grows, after, and with new statistics."""
     for planned, mode in PLANNED.items():
         with bed.server.connect() as connection:
-            with connection.transaction():
-                loading.replace(connection, "growing_parts", SQL.text("compilation.growing"))
-                SQL.run(connection, "compilation.fill_growing")
+            made = [*SQL.each("compilation.growing"), *SQL.each("compilation.fill_growing")]
+            loading.make(connection, "growing_parts", *made)
             connection.execute("ANALYZE growing_parts")
             set_session(connection, {"plan_cache_mode": mode})
             SQL.run(connection, "compilation.whites")
@@ -130,7 +128,8 @@ def vectors(bed: Testbed) -> Iterator[Row]:
                     systems[system].execute(query).fetchall()
             return {"seconds": watch.seconds / 10}
 
-        yield from bed.compare(measure, {"system": list(systems)})
+        pairs = bed.timed_pairs(bed.parameters.pairs)
+        yield from bed.compare(measure, {"system": list(systems)}, pairs=pairs)
 
 
 # ---- JIT
@@ -215,7 +214,8 @@ def jit_tuple(bed: Testbed) -> Iterator[Row]:
         return {"compiling": plan.jit_ms, "tuple": running / (times * tuples)}
 
     variants = {"query": ["c", "d", "long", "least"], "executor": list(EXECUTORS)}
-    few = min(bed.parameters.pairs, 9)  # each takes seconds where it is to count
+    # each takes seconds where it is to count
+    few = bed.timed_pairs(min(bed.parameters.pairs, 9))
     yield from bed.compare(measure, variants, pairs=few, warmup=0, server=version)
 
 

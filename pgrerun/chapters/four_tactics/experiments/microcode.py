@@ -2,8 +2,14 @@
 
 from collections.abc import Iterator
 
-from pgrerun.chapters.four_tactics.experiments.parts import LONG, SQL, load_benchmark, run_text
-from pgrerun.lab.instruments import callgrind, clock
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    LONG,
+    SQL,
+    benchmark,
+    load_benchmark,
+    run_text,
+)
+from pgrerun.lab.instruments import callgrind, clock, single_user
 from pgrerun.lab.relations import Parts
 from pgrerun.lab.server import releases
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
@@ -30,22 +36,19 @@ def profile(bed: Testbed) -> Iterator[Row]:
     with cluster.connect() as connection:
         SQL.run(connection, "microcode.log_each_time")
     work = {(query, tuples, "as printed"): run_text(query, tuples) for query, tuples in LONG}
-    work["d", 33_600, "as printed"] = _line("benchmark.d", relation="parts_33600")
-    work["d", 3360, "logarithm hidden"] = _line("microcode.computed_for_every_tuple")
+    work["d", 33_600, "as printed"] = benchmark("d", "parts_33600")
+    work["d", 3360, "logarithm hidden"] = SQL.line("microcode.computed_for_every_tuple")
     work = {run: f"COPY ({query}) TO '/dev/null'" for run, query in work.items()}
     lookups = {
-        ("lookup", 3360, "sent as text"): _line("microcode.as_text"),
+        ("lookup", 3360, "sent as text"): SQL.line("microcode.as_text"),
         ("lookup", 3360, "prepared"): "EXECUTE lookup (17)",
     }
     settings = [*SQL.each("benchmark.as_ingres"), *SQL.each("microcode.ahead")]
     # fills the catalog caches, and ends with what brings a lookup's pages into so small a pool
     first = [*settings, *work.values(), *lookups.values()]
     counted = lookups | work
-    cluster.stop()
-    try:
+    with single_user.stopped(cluster):
         found = callgrind.profile(cluster, [*first, *counted.values()], settings=_SETTINGS)
-    finally:
-        cluster.start()
     for number, (query, tuples, how) in enumerate(counted, start=len(first)):
         for row in found[found["statement"] == number].to_dict("records"):
             yield {
@@ -55,12 +58,6 @@ def profile(bed: Testbed) -> Iterator[Row]:
                 "function": row["function"],
                 **{name: int(row[name]) for name in ("inclusive", "exclusive", "calls")},
             }
-
-
-def _line(name: str, **values: str) -> str:
-    """A statement on one line, as a single-user backend takes it."""
-    [statement] = SQL.each(name, **values)
-    return " ".join(statement.split())
 
 
 @experiment(units={"time": "ms/MB"})

@@ -136,7 +136,8 @@ def ways(bed: Testbed, commands: int = 150) -> Iterator[Row]:
         duck.execute(f"CREATE TABLE parts AS {Parts(bed.parameters.tuples).select()}")
         duck.execute("CREATE UNIQUE INDEX parts_pnum ON parts (pnum)")
         found["DuckDB, in process"] = partial(_in_process, duck, commands)
-        yield from bed.compare(lambda block, way: found[way](), {"way": list(found)})
+        pairs = bed.timed_pairs(bed.parameters.pairs)
+        yield from bed.compare(lambda block, way: found[way](), {"way": list(found)}, pairs=pairs)
 
 
 def _of_server(server: Server, commands: int, held: ExitStack) -> Ways:

@@ -35,7 +35,7 @@ def relation(query: str, tuples: int) -> str:
 
 def benchmark(query: str, name: str) -> str:
     """One of the benchmark's queries on the relation of this name, in SQL, on one line."""
-    return " ".join(SQL.text(f"benchmark.{query}", relation=name).split()).rstrip(";")
+    return SQL.line(f"benchmark.{query}", relation=name)
 
 
 def run_text(query: str, tuples: int) -> str:

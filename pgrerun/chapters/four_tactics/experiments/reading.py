@@ -141,6 +141,8 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
         settings = {"io_method": method, "debug_io_direct": "data", "track_io_timing": "on"}
         clusters[method] = _indexed(bed, bed.cluster(**settings))
 
+    timed = bed.timed_pairs(bed.fewer_pairs)  # what is counted is, in every block
+
     def measure(block: Block, method: str, size: str) -> dict[str, float]:
         cluster, spent = clusters[method], {}
         with cluster.connect() as connection:
@@ -148,7 +150,7 @@ def asynchronous(bed: Testbed) -> Iterator[Row]:
             for what, only in (("scan", "sequential_only"), ("scattered", "bitmap_only")):
                 SQL.run(connection, f"reading.{only}")
                 spent |= _evicted(cluster, connection, what, method == "sync")
-            if size == "large reads":
+            if size == "large reads" and block.index < timed:
                 # more clients than processors would wait for one another's processors
                 several = min(bed.parameters.clients, max(2, len(os.sched_getaffinity(0))))
                 for name, clients in (("together", several), ("alone", 1)):
@@ -259,8 +261,8 @@ def advised(bed: Testbed) -> Iterator[Row]:
         waiting = (milliseconds - before) / 1000 / watch.seconds
         return {"scattered": watch.seconds, "waiting": waiting}
 
-    variants = {"told": ["nothing", "the next pages"]}
-    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
+    pairs = bed.timed_pairs(bed.fewer_pairs)
+    yield from bed.compare(measure, {"told": ["nothing", "the next pages"]}, pairs=pairs, warmup=0)
 
 
 ROUNDS = 5  # scans at the machine's own speed, whose median sets the disk
@@ -307,7 +309,8 @@ def prefetched(bed: Testbed) -> Iterator[Row]:
         }
         return spent | ({"waiting": asked.busy / sum(scans)} if method == "sync" else {})
 
-    yield from bed.compare(measure, {"method": list(found)}, pairs=bed.fewer_pairs)
+    pairs = bed.timed_pairs(bed.fewer_pairs)
+    yield from bed.compare(measure, {"method": list(found)}, pairs=pairs)
 
 
 def _by_tracks(connection: psycopg.Connection) -> None:
@@ -374,7 +377,7 @@ def file_systems(bed: Testbed) -> Iterator[Row]:
         for query, tuples in COLD_RUNS
         for files in FILE_SYSTEMS
     ]
-    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs)
+    yield from bed.compare(measure, variants, pairs=bed.timed_pairs(bed.fewer_pairs))
 
 
 @experiment(units={"pages": "pages"})

@@ -51,20 +51,10 @@ def profiles(bed: Testbed) -> Iterator[Row]:
     one per load with its throughput while it is watched. CannotMeasure without perf, and where the
     profilers come to no more than a few samples.
     """
-    _require_perf(bed)
+    perf.require(bed.borrowed)
     create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
     for load in OWN_ROW:
         yield from profile(bed, load)
-
-
-def _require_perf(bed: Testbed) -> None:
-    perf.require()
-    if bed.borrowed:
-        raise CannotMeasure(
-            "processes",
-            "perf needs the process ids of a server's backends, and this server isn't ours to look"
-            " into",
-        )
 
 
 def profile(bed: Testbed, load: str) -> Iterator[Row]:
@@ -180,7 +170,7 @@ def profile_overlap(bed: Testbed) -> Iterator[Row]:
     alone. Each is of a run of its own, from a table made anew, beside which nothing else is
     sampled. CannotMeasure as `profiles`.
     """
-    _require_perf(bed)
+    perf.require(bed.borrowed)
 
     def measure(block: Block, compared: str) -> dict[str, float]:
         one, other = (by_function(bed, load) for load in COMPARED[compared])
@@ -201,12 +191,14 @@ def by_function(bed: Testbed, load: str) -> pd.Series:
     What runs in a program whose functions perf can't name counts as one function of it.
     """
     create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
+    longer = 1 if bed.parameters.profile == "ci" else 2
 
     def watch(seconds: int) -> pd.Series | None:
+        seconds *= longer
         with ThreadPoolExecutor() as pool:
-            running = pool.submit(_update, bed, bed.server, load, 2 * seconds)
+            running = pool.submit(_update, bed, bed.server, load, seconds)
             backends = _arrived(bed.server, bed.parameters.clients, running)
-            sampled = perf.sample(backends, 1.4 * seconds, frequency=FREQUENCY)
+            sampled = perf.sample(backends, 0.7 * seconds, frequency=FREQUENCY)
         running.result()
         unnamed = sampled["symbol"].str.startswith("0x")
         function = sampled["symbol"].mask(unnamed, sampled["dso"])

@@ -165,14 +165,8 @@ def profilers(bed: Testbed) -> Iterator[Row]:
 
     perf samples by the kernel's timer, as virtual machines often lack the hardware's events.
     """
-    perf.require()
+    perf.require(bed.borrowed)
     given, server = bed.parameters, bed.server
-    if bed.borrowed:
-        raise CannotMeasure(
-            "processes",
-            "perf follows a server's backends from its postmaster, and this server's isn't ours to"
-            " follow",
-        )
     scan = loads.scan(server)
     many = scan.lasting(given.milliseconds, given.seed)
     with watchers(server, PROFILERS) as watching:

@@ -90,9 +90,8 @@ def interpolation(bed: Testbed) -> Iterator[Row]:
     """
     tuples = queries.LARGE_TUPLES
     with variants.session(bed.server) as connection:
-        with connection.transaction():
-            loading.replace(connection, "spread", SQL.text("relations.spread"))
-            SQL.run(connection, "relations.spread_rows", tuples=tuples)
+        rows = SQL.each("relations.spread_rows", tuples=tuples)
+        loading.make(connection, "spread", *SQL.each("relations.spread"), *rows)
         connection.execute("VACUUM spread")  # counts the rows, and no more
         for parts in (0, *PARTS):
             for attribute in (UNIFORM, SKEWED):

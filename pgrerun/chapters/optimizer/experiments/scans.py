@@ -213,6 +213,17 @@ def warm_seconds(
         return {"seconds": seconds(connection, statement, least)}
 
 
+def cold_seconds(
+    connection: psycopg.Connection, method: str, statement: str, forget: Callable[[], object]
+) -> dict[str, float]:
+    """The same where `forget` comes before it, once it was planned: which fills the caches of
+    catalogs.
+    """
+    with variants.forced(connection, method):
+        connection.execute(f"EXPLAIN {statement}")
+        return {"seconds": seconds(connection, statement, before=forget)}
+
+
 @experiment(units={"seconds": "s"})
 def timed_scans(bed: Testbed) -> Iterator[Row]:
     """Time every forced scan with the relation in memory, and the clustered sequential one also
@@ -266,9 +277,7 @@ def cold_scans(bed: Testbed) -> Iterator[Row]:
 
         def scan(block: Block, layout: str, selectivity: float, method: str) -> dict[str, float]:
             statement = queries.discarded(queries.scan_of(bed, queries.TIMED, layout, selectivity))
-            with variants.forced(connection, method):
-                connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
-                return {"seconds": seconds(connection, statement, before=forget)}
+            return cold_seconds(connection, method, statement, forget)
 
         compared = {"layout": [*queries.ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
         pairs = 2 * int(bed.parameters.pairs)
@@ -410,21 +419,19 @@ def cost_of(connection: psycopg.Connection, setting: str) -> float:
 def fitting_cost(
     bed: Testbed, connection: psycopg.Connection, layout: str, target: float
 ) -> float | None:
-    """The random_page_cost with which the planner would switch at `target` (a selectivity).
+    """The least random_page_cost with which the planner would switch at `target` (a selectivity).
 
-    By bisection of its logarithm; None if no value from 0.001 to 1 000 does it.
+    None if no value from 0.001 to 1 000 does it.
     """
+    costs = np.geomspace(1 / MOST_COST, MOST_COST, 2**14)
 
     def switched(cost: float) -> float:
         return planned_switch(bed, connection, layout, queries.TIMED, random_page_cost=cost)
 
-    low, high = 1 / MOST_COST, MOST_COST
-    if not switched(high) <= target <= switched(low):
+    if not switched(costs[-1]) <= target <= switched(costs[0]):
         return None
-    for _ in range(14):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if switched(middle) > target else (low, middle)
-    return float(np.sqrt(low * high))
+    # the dearer a page, the earlier the switch
+    return float(costs[bisect_left(costs, -target, key=lambda cost: -switched(cost))])
 
 
 @experiment(units={"own": "", "cost": "", "least": "", "most": ""}, after=["crossings"])

@@ -14,10 +14,10 @@ from pgrerun.chapters.optimizer.experiments.ranges import actual, estimated
 from pgrerun.chapters.optimizer.experiments.scans import (
     FORCED,
     asked,
+    cold_seconds,
     forgetful,
     measured,
     planned_with,
-    seconds,
     warm_seconds,
 )
 from pgrerun.chapters.optimizer.variants import INDEX, SEQUENTIAL, SQL
@@ -37,9 +37,8 @@ def index_creation(bed: Testbed) -> Iterator[Row]:
     tuples = queries.LARGE_TUPLES
     index = {"index": "fresh_key", "relation": "fresh", "attribute": "key"}
     with variants.session(bed.server) as connection:
-        with connection.transaction():
-            loading.replace(connection, "fresh", SQL.text("relations.fresh"))
-            SQL.run(connection, "relations.keys", first=0, last=tuples - 1)
+        keys = SQL.each("relations.keys", first=0, last=tuples - 1)
+        loading.make(connection, "fresh", *SQL.each("relations.fresh"), *keys)
         connection.execute("VACUUM fresh")  # its size is known, its values aren't
 
         def look(step: str, least: int) -> Row:
@@ -75,8 +74,7 @@ def daemon(bed: Testbed, patience: float = 30) -> Iterator[Row]:
     server = bed.cluster(autovacuum="on", autovacuum_naptime=1)
     tuples = queries.LARGE_TUPLES
     with variants.session(server) as connection:
-        with connection.transaction():
-            loading.replace(connection, "fresh", SQL.text("relations.watched"))
+        loading.make(connection, "fresh", *SQL.each("relations.watched"))
         for event, first in (("loaded", 0), ("as many rows added", tuples)):
             most = first + tuples - 1
             SQL.run(connection, "relations.keys", first=first, last=most)
@@ -129,11 +127,9 @@ def clustering(bed: Testbed) -> Iterator[Row]:
             }
 
         for layout, rows in loads.items():
-            with connection.transaction():
-                loading.replace(connection, "laid_out", SQL.text("relations.laid_out"))
-                SQL.run(connection, rows, tuples=tuples)
-                index = {"index": "laid_out_key", "relation": "laid_out", "attribute": "key"}
-                SQL.run(connection, "relations.index", **index)
+            made = [*SQL.each("relations.laid_out"), *SQL.each(rows, tuples=tuples)]
+            index = {"index": "laid_out_key", "relation": "laid_out", "attribute": "key"}
+            loading.make(connection, "laid_out", *made, *SQL.each("relations.index", **index))
             connection.execute("VACUUM laid_out")
             yield look(NEVER, layout)
             with suppress(CannotMeasure), connection.transaction():
@@ -256,10 +252,7 @@ def cold_price_of_order(bed: Testbed) -> Iterator[Row]:
     with forgetful(bed) as (connection, forget):
 
         def scan(block: Block, **of: Any) -> dict[str, float]:
-            statement = _range(bed, of)
-            with variants.forced(connection, of["method"]):
-                connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
-                return {"seconds": seconds(connection, statement, before=forget)}
+            return cold_seconds(connection, of["method"], _range(bed, of), forget)
 
         yield from bed.compare(
             scan, misled(bed), pairs=bed.fewer_pairs, warmup=0, positive=["seconds"], fixed=True

@@ -81,7 +81,7 @@ def _rows(stacks: pd.DataFrame, program: object) -> Iterator[Row]:
             "kind": "routine",
             "name": row.function,
             "routine": routine,
-            "routine_group": subsystems.group_of(routine),
+            "routine_group": subsystems.GROUP_OF.get(routine),
             "file": row.file,
             "directory": row.directory,
             "subsystem": subsystems.NAMES[row.subsystem],
@@ -164,10 +164,10 @@ PLACES = (1, 2, 4, 8, 13)
 USES = (1, 2, 3, 5, 9)
 _INTEGERS = Wisconsin("tenk1", 10_000, attributes="1990").integers
 _BY_PLACE = {
-    place: queries.one_line("attributes.one_use", attribute=_INTEGERS[place - 1])
+    place: queries.SQL.line("attributes.one_use", attribute=_INTEGERS[place - 1])
     for place in PLACES
 }
-_BY_USES = {uses: queries.one_line(f"attributes.uses_{uses}") for uses in USES}
+_BY_USES = {uses: queries.SQL.line(f"attributes.uses_{uses}") for uses in USES}
 # Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
 # of command), and the statement.
 RULE_COMMANDS = {
@@ -210,7 +210,7 @@ def attributes(bed: Testbed) -> Iterator[Row]:
 @experiment(units={"in_rule_manager": "instructions", "in_all": "instructions"})
 def rules(bed: Testbed) -> Iterator[Row]:
     """Count the rule manager's instructions in one command each of `RULE_COMMANDS`."""
-    commands = {name: queries.one_line(found[-1]) for name, found in RULE_COMMANDS.items()}
+    commands = {name: queries.SQL.line(found[-1]) for name, found in RULE_COMMANDS.items()}
     _, profiles = _by_command(bed, commands)
     for name, (tuples, many, ruled, _) in RULE_COMMANDS.items():
         found = subsystems.placed(profiles[name], bed.programs.path("postgres"))
@@ -232,13 +232,11 @@ def _by_command(bed: Testbed, commands: dict[str, str]) -> tuple[int, dict[str, 
     callgrind.require()
     cluster = queries.loaded_cluster(bed)
     with cluster.connect() as connection:
-        with connection.transaction():
-            loading.replace(connection, "ruled", queries.one_line("relations.ruled"))
-            queries.SQL.run(connection, "relations.rules")
+        made = [*queries.SQL.each("relations.ruled"), *queries.SQL.each("relations.rules")]
+        loading.make(connection, "ruled", *made)
         connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
         [tuples] = connection.execute("SELECT count(*) FROM tenk1").fetchone()
-    prewarm = queries.one_line("relations.prewarm")
-    return tuples, callgrind.by_command(cluster, commands, prewarm)
+    return tuples, callgrind.by_command(cluster, commands, queries.SQL.line("relations.prewarm"))
 
 
 @experiment(units={"postquel": "text", "sql": "text"})

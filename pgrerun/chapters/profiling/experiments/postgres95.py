@@ -21,7 +21,7 @@ rule at the beginning and without.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -136,14 +136,10 @@ def postgres95_profile(bed: Testbed) -> Iterator[Row]:
     malloc and free with their nameless parts (`by_routine`).
     A variant whose build is missing or can't be started is left out. CannotMeasure without any.
     """
-    with started(VARIANTS.values(), POOL) as backends:
-        for variant, name in VARIANTS.items():
-            if not (loaded := backends.get(name)):
-                continue
-            load(loaded)
-            for query_set in queries.SETS:
-                for row in routines(loaded, query_set, bed.parameters.transactions):
-                    yield {"variant": variant, "query_set": query_set, **row}
+    for variant, loaded in each_loaded(VARIANTS):
+        for query_set in queries.SETS:
+            for row in routines(loaded, query_set, bed.parameters.transactions):
+                yield {"variant": variant, "query_set": query_set, **row}
 
 
 @experiment(units={"instructions": "instructions", "calls": "calls"})
@@ -152,13 +148,18 @@ def postgres95_changes(bed: Testbed) -> Iterator[Row]:
 
     A variant whose build is missing or can't be started is left out. CannotMeasure without any.
     """
-    with started(CHANGES.values(), POOL) as backends:
-        for variant, name in CHANGES.items():
-            if not (loaded := backends.get(name)):
-                continue
-            load(loaded)
-            for row in routines(loaded, queries.SCANS, bed.parameters.transactions):
-                yield {"variant": variant, **row}
+    for variant, loaded in each_loaded(CHANGES):
+        for row in routines(loaded, queries.SCANS, bed.parameters.transactions):
+            yield {"variant": variant, **row}
+
+
+def each_loaded(builds: Mapping[str, str]) -> Iterator[tuple[str, Backend]]:
+    """Every variant whose build is there and can be started, with its relations."""
+    with started(builds.values(), POOL) as backends:
+        for variant, name in builds.items():
+            if name in backends:
+                load(backends[name])
+                yield variant, backends[name]
 
 
 def routines(loaded: Backend, query_set: str, transactions: int) -> Iterator[Row]:

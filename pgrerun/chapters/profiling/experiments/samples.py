@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import perf, sessions
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
@@ -13,12 +12,7 @@ def samples(bed: Testbed) -> Iterator[Row]:
     """Sample the backend that runs Figure 2.1's commands, then one that runs Figure 2.3's, over and
     over: samples by routine and subsystem.
     """
-    perf.require()
-    if bed.borrowed:
-        raise CannotMeasure(
-            "processes",
-            "perf needs a backend's process id, and this server isn't ours to look into",
-        )
+    perf.require(bed.borrowed)
     # not the cluster whose instructions are counted: rounds leave their versions behind
     server = bed.server
     queries.load_once(bed, server)

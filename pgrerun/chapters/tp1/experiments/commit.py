@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
-from pgrerun.lab.instruments import counters, pgbench, wal
+from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, relations, run
+from pgrerun.lab.instruments import counters, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 NEVER_COMMITTED = b"never committed"  # as sql/commit.sql writes it
@@ -35,9 +34,8 @@ def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     cluster, bank = bed.cluster(), relations(bed)
     bank.load(cluster)
     with cluster.connect() as connection:
-        with connection.transaction():
-            loading.replace(connection, "undecided", SQL.text("commit.undecided"))
-            SQL.run(connection, "commit.fill_undecided")
+        made = [*SQL.each("commit.undecided"), *SQL.each("commit.fill_undecided")]
+        loading.make(connection, "undecided", *made)
         [path] = SQL.run(connection, "commit.file").fetchone()
     with counters.Counters(cluster) as counter:
         undecided = cluster.connect(autocommit=False)
@@ -45,7 +43,7 @@ def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
         with counter.measured(idle=[undecided]) as delta:
-            done = _run(bed, cluster, transactions)
+            done = run(cluster, bank, transactions, bed.parameters.seed)
     cluster.crash()
     undecided.close()
     file = cluster.data_directory / path
@@ -67,16 +65,6 @@ def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     }
 
 
-def _run(bed: Testbed, cluster: Cluster, transactions: int) -> pgbench.PgbenchResult:
-    return pgbench.run(
-        cluster,
-        SQL.script(TRANSACTION),
-        transactions=transactions,
-        variables=relations(bed).variables(cluster),
-        seed=bed.parameters.seed,
-    )
-
-
 @experiment(
     units={
         "records": "records/transaction",
@@ -86,12 +74,12 @@ def _run(bed: Testbed, cluster: Cluster, transactions: int) -> pgbench.PgbenchRe
 )
 def wal_by_kind(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     """WAL per transaction by resource manager, most bytes first: how much of it is status."""
-    cluster = bed.cluster()
+    cluster, bank = bed.cluster(), relations(bed)
     cluster.extension("pg_walinspect")
-    relations(bed).load(cluster)
+    bank.load(cluster)
     with cluster.connect() as connection:
         with wal.written(connection) as written:
-            _run(bed, cluster, transactions)
+            run(cluster, bank, transactions, bed.parameters.seed)
         records = wal.records(connection, written.start, written.end)
     columns = ["records", "bytes", "fpi_bytes"]
     by_kind = records.groupby("resource_manager")[columns].sum() / transactions

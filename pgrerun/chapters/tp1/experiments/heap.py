@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 import psycopg
 
-from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
-from pgrerun.lab.instruments import pages, pgbench, sizes
+from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, relations, run
+from pgrerun.lab.instruments import pages, sizes
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 LINE_POINTER = 4  # bytes
@@ -26,10 +26,7 @@ def pages_with_room(bed: Testbed) -> Iterator[Row]:
     with server.connect() as connection:
         for transactions in (0, REPORT_BATCH, 10 * REPORT_BATCH):
             if transactions:
-                given = {"variables": bank.variables(server), "seed": transactions}
-                pgbench.run(
-                    server, SQL.script(TRANSACTION), transactions=transactions - done, **given
-                )
+                run(server, bank, transactions - done, seed=transactions)
             for relation in ("branch", "teller", "account"):
                 needed = pages.heap_page(connection, relation, 0)["length"].max() + LINE_POINTER
                 found = []

@@ -16,11 +16,15 @@ import pandas as pd
 
 from pgrerun.chapters.profiling.experiments.postgres95 import load_bank, transactions
 from pgrerun.chapters.tp1.variants import (
+    ALONE,
+    ENLARGED,
     INDEXES,
     POOL_1990,
     POOL_ENLARGED,
     RELATIONS,
     REPORT_BATCH,
+    STABLE,
+    relations,
 )
 from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend, started
@@ -29,7 +33,6 @@ from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILD = "postgres95-no-assertions"
 UNINDEXED = "postgres95-unindexed-catalogs"  # which looks its catalogs up by scans alone
-ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
 # Rung to the report's stage, pages of the pool, and what the backend is told.
 RUNGS = {
     ALONE: ("one", POOL_1990, ""),
@@ -81,14 +84,13 @@ def postgres95_ladder(bed: Testbed) -> Iterator[Row]:
     catalog caches, those from the twentieth on are steady. A command that asks for nothing has a
     row without a file.
     """
-    yield from ladder(WARM + bed.parameters.counted, 1000 * bed.parameters.scale)
+    yield from ladder(WARM + bed.parameters.counted, relations(bed))
 
 
 def ladder(
-    count: int, branches: int, build: str = BUILD, rungs: Sequence[str] = tuple(RUNGS)
+    count: int, bank: DebitCredit, build: str = BUILD, rungs: Sequence[str] = tuple(RUNGS)
 ) -> Iterator[Row]:
-    """The rows of so many transactions of a build on a bank of so many branches."""
-    bank = DebitCredit(branches, 10 * branches, 10 * branches)
+    """The rows of so many transactions of a build."""
     with Backend.of(build) as loaded:
         load_bank(loaded, bank)
         loaded.run([loaded.release.analyze])
@@ -155,7 +157,7 @@ def _sessions(
     metrics: tuple[str, ...],
     variants: Sequence[Row],
 ) -> Iterator[Row]:
-    bank = DebitCredit.report(bed.parameters.scale)
+    bank = relations(bed)
     count = min(REPORT_BATCH, 10 * bed.parameters.counted)
     with started(build for build, _, _ in rungs.values()) as loaded:
         for backend in loaded.values():
@@ -396,7 +398,7 @@ def postgres95_unindexed(bed: Testbed) -> Iterator[Row]:
     query, makes of catalogs.
     """
     scans = {row["command"]: {"scans": row["scans"]} for row in planning(UNINDEXED)}
-    for row in ladder(1, 1000 * bed.parameters.scale, UNINDEXED, [ALONE]):
+    for row in ladder(1, relations(bed), UNINDEXED, [ALONE]):
         told = {name: row[name] for name in ("command", "file", "kind", "reads")}
         yield told | scans.get(row["command"], {})
 
@@ -422,7 +424,7 @@ def postgres95_lookup(bed: Testbed) -> Iterator[Row]:
             ]
         )
         rows = backend.run(["SELECT DISTINCT attrelid FROM attributes"])[0]
-        relations = sorted({int(row["attrelid"]) for row in rows})[:FETCHES]
+        looked_up = sorted({int(row["attrelid"]) for row in rows})[:FETCHES]
         for access in (SEQUENTIAL, BTREE, HASH):
             with backend.copied() as own:
                 if access != BTREE:
@@ -430,7 +432,7 @@ def postgres95_lookup(bed: Testbed) -> Iterator[Row]:
                 if access == HASH:
                     index = f"CREATE INDEX {HASH} ON attributes USING hash (attrelid oid_ops)"
                     own.run([index, own.release.analyze])
-                for relation in relations:
+                for relation in looked_up:
                     fetch = (
                         "SELECT attributes.attname FROM attributes WHERE attributes.attrelid ="
                         f" '{relation}'::oid AND attributes.attnum = 1"

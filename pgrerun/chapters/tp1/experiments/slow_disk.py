@@ -81,7 +81,7 @@ def slow_ladder(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         slow.climb,
         {"rung": [name for name in CLIMBED if name not in pair]},
-        pairs=bed.fewer_pairs,
+        pairs=bed.timed_pairs(bed.fewer_pairs),
         warmup=0,
         positive=["tps"],
         against=ALONE,
@@ -89,7 +89,7 @@ def slow_ladder(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         slow.climb,
         {"rung": pair},
-        pairs=2 * bed.fewer_pairs,
+        pairs=bed.timed_pairs(2 * bed.fewer_pairs),
         warmup=0,
         positive=["tps"],
         fixed=True,

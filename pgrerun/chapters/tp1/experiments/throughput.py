@@ -12,6 +12,7 @@ from pgrerun.chapters.tp1.variants import (
     RUNGS,
     SQL,
     TRANSACTION,
+    backends_of,
     pooled,
     relations,
 )
@@ -19,7 +20,6 @@ from pgrerun.lab.instruments import counters, pgbench, process_table
 from pgrerun.lab.server import Cluster, Server, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
-REUSE_BATCH = REPORT_BATCH  # transactions of each client
 TRIED = 10  # transactions of each backend that try out a variant, and the least of an observation
 UNITS = {
     "tps": "transactions/s",
@@ -55,7 +55,7 @@ def ladder(bed: Testbed) -> Iterator[Row]:
             settings = {"search_path": cluster.schema} | step.settings
             options = " ".join(f"-c {setting}={to}" for setting, to in settings.items())
             load["more"] = (f"options='{options}'",)
-        return driver.drive(rung, cluster, step.backends, seed=block.seed, **load)
+        return driver.drive(rung, cluster, backends_of(bed, step), seed=block.seed, **load)
 
     def prepare(block: Block, rung: str) -> None:
         load_anew(bed, pooled(bed, RUNGS[rung].buffers), restart=True)
@@ -64,7 +64,7 @@ def ladder(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         climb,
         {"rung": list(RUNGS)},
-        pairs=bed.fewer_pairs,
+        pairs=bed.timed_pairs(bed.fewer_pairs),
         prepare=prepare,
         warmup=0,
         positive=["tps"],
@@ -95,13 +95,9 @@ class Driver:
     lengths: dict[str, int] = field(default_factory=dict)
 
     def drive(
-        self, variant: str, server: Server, backends: int = 0, seed: int = 0, **load: Any
+        self, variant: str, server: Server, backends: int, seed: int, **load: Any
     ) -> dict[str, float]:
-        """Metrics as in `UNITS`, of a server that is ours.
-
-        backends: the parameter `clients` unless given. load: for pgbench.
-        """
-        backends = backends or self.bed.parameters.clients
+        """Metrics as in `UNITS`, of a server that is ours; `load` is for pgbench."""
         run = partial(pgbench.run, server, clients=backends, seed=seed, **load)
         if variant not in self.lengths:
             seconds = self.bed.parameters.milliseconds / 1000
@@ -132,7 +128,7 @@ def _state(server: Server) -> dict[str, float]:
 
 
 @experiment(units=REUSE_UNITS)
-def reuse(bed: Testbed, transactions: int = REUSE_BATCH) -> Iterator[Row]:
+def reuse(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     """What the transaction costs with dead versions' space reused within pages, and without.
 
     Reuse is prevented without touching the statements or the indexes: another session holds an old

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.contenders import (
-    BITMAP,
     CONFINED,
     PLAIN,
     POSTGRESQL,
+    SCANS,
     SEQUENTIAL,
     SQL,
     DuckDB,
-    Miniature,
     PostgreSQL,
 )
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Instance
@@ -21,7 +20,6 @@ from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.checksum import Answers
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
-SCANS = (SEQUENTIAL, PLAIN, BITMAP)
 INSERTS = ("q26", "q29")
 CHANGES = (*INSERTS, "q27", "q30", "q28", "q31", "q32", "plain")
 # each query's tuples on a page, seen by all or to be looked at one by one
@@ -194,8 +192,7 @@ def miniature_pages(bed: Testbed, tuples: int = SPECIFIED // 10) -> Iterator[Row
 
     Read are those that its cache hasn't, which is empty before each query.
     """
-    with Miniature() as miniature:
-        miniature.load(tuples)
-        for key in KEYS:
-            touched, read = miniature.pages(queries.instance(BY_KEY[key], tuples))
-            yield {"query": key, "tuples": tuples, "touched": touched, "read": read}
+    base = contenders.miniature(tuples)
+    for key in KEYS:
+        touched, read = contenders.pages_of(base, queries.instance(BY_KEY[key], tuples))
+        yield {"query": key, "tuples": tuples, "touched": touched, "read": read}

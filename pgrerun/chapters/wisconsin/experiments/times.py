@@ -6,12 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.contenders import (
     AGAIN,
     CONFINED,
     DUCKDB,
+    PLAIN,
     POSTGRESQL,
+    SCANS,
     ColdPostgreSQL,
     DuckDB,
     PostgreSQL,
@@ -28,9 +30,7 @@ PASSES = 7  # blocks, at most, at the largest size, where a block takes long
 BETWEEN = 5
 # seconds; a query that takes fewer runs several times in a block, and its median counts
 PATIENCE = 0.05
-SCANS = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
-_NUMBERS = (1, *range(3, 8), *range(9, 15), 16, 18, 27, 30)
-CONVERTED = tuple(f"q{number}" for number in _NUMBERS)
+CONVERTED = tuple(f"q{n}" for n in (1, *range(3, 8), *range(9, 15), 16, 18, 27, 30))
 WITH, WITHOUT = "enough", "none for data"
 
 
@@ -74,6 +74,7 @@ def race(
             one.tidy(instance)
             return {"seconds": seconds}
 
+        pairs = bed.timed_pairs(pairs or bed.parameters.pairs)
         yield from bed.compare(measure, variants, pairs=pairs, warmup=0, fixed=True, tuples=n)
 
 
@@ -126,9 +127,9 @@ def scans(bed: Testbed) -> Iterator[Row]:
             forced = {scan: opened.enter_context(PostgreSQL(bed.server, scan)) for scan in SCANS}
             forced[SCANS[0]].load(n)
             measure = partial(_forced, bed, forced, n)
-            yield from bed.compare(
-                measure, {"scan": SCANS, "query": ("q5", "q6")}, fixed=True, tuples=n
-            )
+            variants = {"scan": SCANS, "query": ("q5", "q6")}
+            pairs = bed.timed_pairs(bed.parameters.pairs)
+            yield from bed.compare(measure, variants, pairs=pairs, fixed=True, tuples=n)
 
 
 def _forced(
@@ -175,7 +176,7 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             )
             seconds = timed(engine, query, queries.SPECIFIED, block, False, bed.parameters.repeats)
             engine.tidy(queries.instance(queries.BY_KEY[query], queries.SPECIFIED, block))
-            if scan != contenders.PLAIN:
+            if scan != PLAIN:
                 return {"seconds": seconds}
             engine.execute("SET track_io_timing = on")
             engine.prepare(instance)
@@ -188,4 +189,5 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
             for memory in servers
             for key in CONVERTED
         ] + [{"memory": WITHOUT, "scan": scan, "query": "q6"} for scan in SCANS[:2]]
-        yield from bed.compare(measure, variants, fixed=True)
+        pairs = bed.timed_pairs(bed.parameters.pairs)
+        yield from bed.compare(measure, variants, pairs=pairs, fixed=True)

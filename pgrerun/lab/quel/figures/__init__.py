@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgrerun.errors import ParameterError
-from pgrerun.lab.quel.reading import read
+from pgrerun.lab.quel.reading import written
 from pgrerun.lab.quel.sql import Translator
 
 _FOLDER = Path(__file__).parent
@@ -34,19 +34,6 @@ class Query:
     label: str
     text: str
     indexed: bool = False
-
-
-def names() -> list[str]:
-    """The figures: "2.1" to "2.6" of the 1990 report, "1981" for the queries of section 1.5 of
-    1981.
-    """
-    return list(_FILES)
-
-
-def source(figure: str) -> dict[str, str]:
-    """Where a figure was printed: document, section, note."""
-    lines = [line[1:].split(":", 1) for line in _read(figure).splitlines() if line.startswith("#")]
-    return {key.strip(): value.strip() for key, value in lines}
 
 
 def printed(figure: str) -> str:
@@ -92,16 +79,7 @@ def translated(
     """
     translator = Translator(values)
     translator.ranges |= ranges
-    statements = read(text)
-    lines = text.splitlines(keepends=True)
-    starts = [
-        sum(map(len, lines[: line - 1])) + column - 1
-        for line, column in (statement.at for statement in statements)
-    ]
-    written = [
-        " ".join(text[start:end].split()) for start, end in zip(starts, [*starts[1:], len(text)])
-    ]
-    return list(zip(written, map(translator.sql, statements)))
+    return [(line, translator.sql(statement)) for statement, line in written(text)]
 
 
 def _read(figure: str) -> str:
