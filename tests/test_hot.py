@@ -40,6 +40,12 @@ TINY = {
 }
 
 
+on_both_commits = pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+
+
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     with opened(tmp_path_factory.mktemp("runs"), "hot", TINY) as found:
@@ -94,24 +100,16 @@ def waited_for(frame):
             },
             "not so",
         ),
+        *(
+            pytest.param("hot-019", {"page_steps_then": change}, said, marks=on_both_commits)
+            for change, said in (
+                (lambda f: f.assign(state="normal"), "partly"),
+                (lambda f: f.assign(state="normal", made=1), "not so"),
+            )
+        ),
     ],
 )
 def test_other_rows_give_another_word(chapter, claim, changes, expected):
-    assert changed_word(chapter, claim, **changes) == expected
-
-
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
-@pytest.mark.parametrize(
-    ("claim", "changes", "expected"),
-    [
-        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal")}, "partly"),
-        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal", made=1)}, "not so"),
-    ],
-)
-def test_other_rows_of_hots_own_commit_give_another_word(chapter, claim, changes, expected):
     assert changed_word(chapter, claim, **changes) == expected
 
 
@@ -178,12 +176,6 @@ def test_what_is_too_small_to_tell_is_set_aside(chapter, name, capability):
     assert lacking.value.capability == capability
 
 
-def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(CannotMeasure, match="releases add before-hot FOLDER"):
-        next(builds.on_the_threads_servers(chapter.bed))
-
-
 # pairs of whole runs without autovacuum, and of so many that all parts of a run are there with it
 @pytest.mark.parametrize(("profile", "enough"), [("ci", [1] * 6), ("laptop", [6] * 3 + [5] * 3)])
 def test_merlins_set_ups_run_in_few_pairs_where_no_time_decides(monkeypatch, profile, enough):
@@ -221,10 +213,7 @@ def test_servers_that_take_turns_go_on_where_they_stopped_and_begin_anew_after_a
     assert done == [("new", "loaded"), ("new", 73, 50)]
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
     rows = chapter.run("on_the_threads_servers", accounts=2000).frame
     each = rows.set_index(["server", "relation"])[["before", "after", "updated", "hot_updated"]]
@@ -241,10 +230,7 @@ def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
     assert found.loc["before-hot", "reads"] > found.loc["hot", "reads"] > 0
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     one, other = (
         chapter.run(name).frame.set_index(["sequence", "step", "line_pointer"])
@@ -259,10 +245,7 @@ def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     assert today.equals(then)
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
     with opened(tmp_path, "hot", TINY | {"timed_accounts": 400}) as chapter:
         rows = chapter.run("autovacuum_on_the_threads_disk").frame
@@ -273,10 +256,7 @@ def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
     assert rows["remaining"].between(0, 1).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_before_hot_data_outgrow_memory_on_the_threads_commits(tmp_path):
     with opened(tmp_path, "hot", TINY | {"timed_accounts": 4000}) as chapter:
         chapter.run("seeking_the_threads_disk_with_memory")
@@ -297,10 +277,7 @@ def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
     assert (rows["busy"].drop((threads_memory.AS_THERE, UNPRUNED)) == 0).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_beside_an_old_transaction_every_version_is_passed(chapter):
     rows = chapter.run("beside_an_old_transaction").frame
     each = rows.set_index(["server", "updates"])["executed"].unstack()
@@ -308,10 +285,7 @@ def test_beside_an_old_transaction_every_version_is_passed(chapter):
     assert rows.set_index(["server", "updates"])["chain"].unstack()[60].eq(61).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_a_queue_keeps_what_an_open_transaction_may_read_until_cluster_runs_without_it(chapter):
     rows = chapter.run("queue_then", jobs=500, batches=10).frame
     pages_ = rows.set_index(["moment", "server", "transaction_left_open"])["jobs"]

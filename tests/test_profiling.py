@@ -1,8 +1,7 @@
 """The profiling chapter's query sets, its way from routine to subsystem, and its rules."""
 
 import subprocess
-from contextlib import closing, nullcontext
-from types import SimpleNamespace
+from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -12,13 +11,13 @@ from pgrerun.chapters.profiling.experiments import instructions, postgres95
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
-from pgrerun.lab.server import Cluster, builds, bundled, fetched, releases
+from pgrerun.lab.server import Cluster, bundled, fetched, releases
 from pgrerun.lab.server.binaries import installed
 from pgrerun.lab.testbed import Testbed
 from pgrerun.page import charts
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import UNTESTED, counted, judged, word
+from tests.judging import UNTESTED, counted, word
 
 NO_CALLGRIND = pytest.mark.skipif(
     callgrind.unavailable() is not None, reason=str(callgrind.unavailable())
@@ -242,27 +241,6 @@ def test_code_is_known_for_the_other_processor_and_for_no_third():
 # ---- builds of Postgres95
 
 
-def test_a_build_that_is_missing_or_cannot_be_started_leaves_out_its_variant_alone(
-    bed, monkeypatch, tmp_path
-):
-    empty = builds.Build("postgres95-no-assertions", str(tmp_path), "1.01", "", 32, 0, False)
-    found = pd.DataFrame([{"function": "f", "file": "", "object": "", "exclusive": 1, "calls": 1}])
-    monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None, empty.name: empty})
-    monkeypatch.setattr(builds, "LEFT", {})
-    monkeypatch.setattr(postgres95, "load", lambda backend: None)
-    monkeypatch.setattr(postgres95, "profiled", lambda *_, **__: found)
-    real, stand_in = postgres95.Backend.of, SimpleNamespace(copied=lambda: nullcontext())
-    with monkeypatch.context() as patch:
-        started = lambda name, *more: nullcontext(stand_in) if name == "postgres95" else real(name)
-        patch.setattr(postgres95.Backend, "of", started)
-        kept = list(postgres95.postgres95_profile(bed))
-    assert {row["variant"] for row in kept} == {"assertions"}
-    assert [*builds.LEFT] == [empty.name] and "no program" in builds.LEFT[empty.name]
-    monkeypatch.setattr(builds, "registered", dict)
-    with pytest.raises(CannotMeasure, match="postgres95"):
-        list(postgres95.postgres95_profile(bed))
-
-
 def test_what_malloc_and_free_call_without_a_name_is_theirs_and_no_call_of_them():
     counted_by_caller = {
         "malloc'palloc": (40, 4),
@@ -285,12 +263,6 @@ def test_what_malloc_and_free_call_without_a_name_is_theirs_and_no_call_of_them(
         "(without a name)": (18, 6),
         "ExecScan": (5, 1),
     }
-
-
-def test_a_claim_whose_build_is_missing_names_it():
-    without = asking(200_000, for_nine=3.0, dearest="assertions")
-    found = judged("lai-007", "profiling", **without)
-    assert found.capability == "build postgres95-every-attribute"
 
 
 # ---- what the rules make of rows
