@@ -58,6 +58,15 @@ def cluster():
         yield server
 
 
+@pytest.fixture
+def connection(cluster):
+    """A connection to the session's cluster with a schema of its own, called so."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE SCHEMA own; SET search_path = own")
+        yield connection
+        connection.execute("DROP SCHEMA own CASCADE")
+
+
 @pytest.fixture(scope="session")
 def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""

@@ -102,15 +102,14 @@ def test_growth_is_given_before_each_vacuum_and_vacuum_bounds_it():
 
 
 @pytest.mark.parametrize("tuples", [300, 1000, 3000])
-def test_a_loaded_table_and_its_index_are_as_large_as_the_servers(cluster, tuples):
-    with cluster.connect() as connection:
-        connection.execute(  # gone with the session: other tests share the server
-            "CREATE TEMPORARY TABLE loaded (aid integer NOT NULL, bid integer, abalance integer,"
-            " filler character(84)) WITH (fillfactor = 90)"
-        )
-        connection.execute(
-            "INSERT INTO loaded SELECT aid, 1, 0, '' FROM generate_series(1, %s) AS aid", [tuples]
-        )
-        connection.execute("ALTER TABLE loaded ADD PRIMARY KEY (aid)")
-        size = "SELECT pg_relation_size('loaded') / 8192, pg_relation_size('loaded_pkey') / 8192"
-        assert next(grow(tuples, [], **LAYOUT)) == Size(*connection.execute(size).fetchone())
+def test_a_loaded_table_and_its_index_are_as_large_as_the_servers(connection, tuples):
+    connection.execute(
+        "CREATE TABLE loaded (aid integer NOT NULL, bid integer, abalance integer,"
+        " filler character(84)) WITH (fillfactor = 90)"
+    )
+    connection.execute(
+        "INSERT INTO loaded SELECT aid, 1, 0, '' FROM generate_series(1, %s) AS aid", [tuples]
+    )
+    connection.execute("ALTER TABLE loaded ADD PRIMARY KEY (aid)")
+    size = "SELECT pg_relation_size('loaded') / 8192, pg_relation_size('loaded_pkey') / 8192"
+    assert next(grow(tuples, [], **LAYOUT)) == Size(*connection.execute(size).fetchone())

@@ -8,15 +8,6 @@ from pgrerun.lab.relations import Pgbench
 from pgrerun.lab.relations.pgbench import SCATTERED, Index
 
 
-@pytest.fixture
-def connection(cluster):
-    with cluster.connect() as connection:
-        connection.execute("CREATE SCHEMA bank")
-        connection.execute("SET search_path = bank")
-        yield connection
-        connection.execute("DROP SCHEMA bank CASCADE")
-
-
 def _attributes(connection, schema):
     query = """
         SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull
@@ -32,11 +23,11 @@ def test_relations_are_those_of_pgbench(cluster, connection):
     try:
         theirs = f"{cluster.conninfo()} options=-csearch_path=theirs"
         cluster.tool("pgbench", "-i", "-q", "-s", 2, theirs)
-        assert _attributes(connection, "bank") == _attributes(connection, "theirs")
+        assert _attributes(connection, "own") == _attributes(connection, "theirs")
         for name in ("pgbench_branches", "pgbench_tellers", "pgbench_accounts"):
-            differing = f"SELECT * FROM bank.{name} EXCEPT SELECT * FROM theirs.{name}"
+            differing = f"SELECT * FROM own.{name} EXCEPT SELECT * FROM theirs.{name}"
             assert connection.execute(differing).fetchall() == []
-            sizes = f"SELECT pg_relation_size('bank.{name}') = pg_relation_size('theirs.{name}')"
+            sizes = f"SELECT pg_relation_size('own.{name}') = pg_relation_size('theirs.{name}')"
             assert connection.execute(sizes).fetchone() == (True,)
     finally:
         connection.execute("DROP SCHEMA theirs CASCADE")
@@ -49,7 +40,7 @@ def test_fillfactor_indexes_and_autovacuum(connection):
         Index("tellers", "blocks", "USING brin (tbalance)"),
     ]
     bank.load(connection, fillfactor={"accounts": 90}, indexes=indexes)
-    query = "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'bank'::regnamespace"
+    query = "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'own'::regnamespace"
     options = dict(connection.execute(query).fetchall())
     assert options["accounts"] == ["fillfactor=90", "autovacuum_enabled=off"]
     assert options["history"] == ["autovacuum_enabled=off"]

@@ -160,16 +160,14 @@ def test_each_claim_of_the_notes_has_a_count_that_can_tell():
             assert word(one.claim, "since_when", counts=made) == "holds"
 
 
-@pytest.fixture
-def numbers(cluster):
-    """A connection to a server with the relation that is counted."""
-    with cluster.connect() as connection:
-        counting.SQL.run(connection, "counts.numbers", tuples=TUPLES)
-        yield connection
-        connection.execute("DROP TABLE numbers")
-
-
 TUPLES = 10_000
+
+
+@pytest.fixture
+def numbers(connection):
+    """A connection to a server with the relation that is counted."""
+    counting.SQL.run(connection, "counts.numbers", tuples=TUPLES)
+    return connection
 
 
 def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(numbers):
