@@ -1,6 +1,7 @@
 """Pages: what a warm transaction touches is exactly known for a B-tree lookup."""
 
 import pytest
+from servers import tell
 
 from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.instruments import pages
@@ -19,9 +20,7 @@ def server():
     with Cluster(settings={"shared_buffers": "32MB"}) as cluster:
         for name in ("pageinspect", "pg_buffercache", "pg_freespacemap"):
             cluster.extension(name)
-        with cluster.connect() as conn:
-            conn.execute(ACCOUNT)
-            conn.execute("VACUUM (FREEZE, ANALYZE) account")
+        tell(cluster, ACCOUNT, "VACUUM (FREEZE, ANALYZE) account")
         yield cluster
 
 
