@@ -1,9 +1,10 @@
 """The chapter `access_paths`: what its experiments find, and that its claims can fail."""
 
+from types import SimpleNamespace
+
 import judging
 import pytest
 from judging import UNTESTED, counted, timed
-from servers import url_of
 
 from pgrerun.chapters.access_paths import accounts
 from pgrerun.chapters.access_paths.experiments import (
@@ -14,6 +15,9 @@ from pgrerun.chapters.access_paths.experiments import (
 )
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import plans, sizes
+from pgrerun.lab.server import bundled
+from pgrerun.lab.testbed import Testbed
+from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
 
 ROWS = 20_000
@@ -599,12 +603,6 @@ def test_a_server_that_does_not_start_is_told_without_its_log(chapter):
     assert "/tmp" not in str(caught.value) and "debug_io_direct" in str(caught.value)
 
 
-def test_vacuum_skips_as_many_pages_as_are_computed(chapter):
-    found = list(chapter.experiments["skipped"](chapter.bed))
-    assert all(row["scanned"] == row["computed"] for row in found)
-    assert len({row["scanned"] for row in found}) > 1
-
-
 def test_bits_are_taken_away_without_changing_the_table(server, connection):
     server.extension("pg_visibility")
     accounts.load(server, ROWS, accounts.COVERED)
@@ -644,30 +642,10 @@ def test_scratch_tables_are_gone(chapter, connection):
     assert left == (None, None)
 
 
-# ---- on somebody's server
-
-
-@pytest.fixture(scope="module")
-def borrowing(chapter, tmp_path_factory):
-    """The chapter on somebody's server, in a database of its own and without a superuser."""
-    with chapter.bed.server.connect() as connection:
-        connection.execute("CREATE ROLE somebody LOGIN")
-        connection.execute("CREATE DATABASE theirs OWNER somebody")
-    url = url_of(chapter.bed.server, user="somebody", database="theirs")
-    given = SMALL | {"server": url}
-    with judging.opened(tmp_path_factory.mktemp("borrowing"), "access_paths", given) as found:
-        yield found
-
-
 @pytest.mark.parametrize("memory", [accounts.DIRECT, accounts.KERNEL])
-def test_memory_cant_be_made_short_on_somebodys_server(borrowing, memory):
-    assert accounts.place(borrowing.bed, accounts.AMPLE, ROWS) is borrowing.bed.server
+def test_memory_cant_be_made_short_on_somebodys_server(memory):
+    lent = SimpleNamespace(name="the borrowed server", changed={})
+    bed = Testbed(chapter_parameters("access_paths", SMALL), bundled(), lent)
+    assert accounts.place(bed, accounts.AMPLE, ROWS) is lent
     with pytest.raises(CannotMeasure):
-        accounts.place(borrowing.bed, memory, ROWS)
-
-
-def test_what_is_set_aside_stops_nothing(borrowing):
-    for name in ("lookups", "scan_instructions", "points", "reads"):
-        assert borrowing.run(name) is None
-    assert borrowing.judge("haas-039").capability == "restart"
-    assert borrowing.judge("haas-033").capability == "superuser"
+        accounts.place(bed, memory, ROWS)

@@ -6,19 +6,11 @@ import pytest
 
 from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.experiments import buffer_pool, by_release, clock_sweep, planner
-from pgrerun.lab.server import bundled
-from pgrerun.lab.testbed import Testbed
-from pgrerun.parameters import chapter_parameters
 from tests.judging import UNTESTED, counted, judged, timed, word
 
+CHAPTER = "explorations"
+SMALL = {"tuples": 5000, "pairs": 5}
 CLEAN, AGAIN, DIRTY = buffer_pool.CLEAN, buffer_pool.AGAIN, buffer_pool.DIRTY
-
-
-@pytest.fixture(scope="module")
-def bed():
-    found = Testbed(chapter_parameters("explorations", {"tuples": 5000, "pairs": 5}), bundled())
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize(

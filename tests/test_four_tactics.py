@@ -9,21 +9,13 @@ from pgrerun.chapters.four_tactics import experiments
 from pgrerun.chapters.four_tactics.experiments import simulated_disk
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, cold_files
-from pgrerun.lab.server import bundled
-from pgrerun.lab.testbed import Testbed, collected
-from pgrerun.parameters import chapter_parameters
+from pgrerun.lab.testbed import collected
 from pgrerun.record import printed
 from tests.judging import UNTESTED, counted, judged, measured, repeated, timed, word
 
+CHAPTER = "four_tactics"
 SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100, "evaluations": 20_000}
 EXPERIMENTS = collected(experiments)
-
-
-@pytest.fixture(scope="module")
-def bed():
-    found = Testbed(chapter_parameters("four_tactics", SMALL), bundled())
-    yield found
-    found.close()
 
 
 # ---- the disk

@@ -1,7 +1,6 @@
 """The chapter `measuring`: what is drawn from noise of known kind, and what its rules say."""
 
 import math
-from contextlib import closing
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -20,20 +19,13 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import callgrind, off_cpu, perf, pgbench
 from pgrerun.lab.instruments.pgbench import PgbenchResult
 from pgrerun.lab.models import repeated_runs
-from pgrerun.lab.server import bundled
-from pgrerun.lab.testbed import Block, Testbed
-from pgrerun.parameters import chapter_parameters
+from pgrerun.lab.testbed import Block
 from tests.judging import UNTESTED, counted, measured, timed, word
 
-TINY = {"pairs": 5, "clients": 2, "milliseconds": 50, "blocks": 8, "seconds": 0.5, "resamples": 50}
+CHAPTER = "measuring"
+SMALL = {"pairs": 5, "clients": 2, "milliseconds": 50, "blocks": 8, "seconds": 0.5, "resamples": 50}
 BLOCK = Block(0, 1, 0)
 SLOT = 0.05  # seconds
-
-
-@pytest.fixture(scope="module")
-def bed():
-    with closing(Testbed(chapter_parameters("measuring", TINY), bundled())) as found:
-        yield found
 
 
 # ---- repeats

@@ -53,15 +53,17 @@ def test_the_switch_is_found_to_the_tuple(first, at):
 # ---- what is made of scans that were timed
 
 HOW = {"comparison": 0, "position": 0, "disturbed": "", "left_out": False, "disk": ""}
+# Where the scans cross in the first block, and how much later in each next one.
+AS_PRINTED, EARLIER, SCATTERED = (0.7, 0.001), (0.4, 0.001), (0.3, 0.1)
 
 
-def swept(cross):
+def swept(crossing, later=0.0):
     """Rows of `timed_scans` in which the rival takes longer than the sequential scan from a
-    selectivity on: `cross` of the block.
+    selectivity on, which is so much later in each next block.
     """
     return [
         {"layout": queries.CLUSTERED, "selectivity": at, "method": method, "stored": False}
-        | {"seconds": 1.0 if method == variants.SEQUENTIAL else 1 + at - cross(block)}
+        | {"seconds": 1.0 if method == variants.SEQUENTIAL else 1 + at - crossing - later * block}
         | {"block": block, "looks": "7,15"}
         | HOW
         for block in range(7)
@@ -77,32 +79,20 @@ def bed_of(**kept):
     return Testbed(chapter_parameters(CHAPTER, long), bundled(), rows=found.__getitem__)
 
 
-def as_printed(block):
-    return 0.7 + block / 1000
-
-
-def earlier(block):
-    return 0.4 + block / 1000
-
-
-def scattered(block):
-    return 0.3 + 0.1 * block
-
-
 @pytest.mark.parametrize(
     ("in_memory", "cold", "verdict"),
     [
-        (as_printed, as_printed, "holds"),
-        (as_printed, earlier, "partly"),
-        (earlier, as_printed, "partly"),
-        (earlier, earlier, "different now"),
-        (as_printed, scattered, "inconclusive"),
-        (scattered, earlier, "inconclusive"),
+        (AS_PRINTED, AS_PRINTED, "holds"),
+        (AS_PRINTED, EARLIER, "partly"),
+        (EARLIER, AS_PRINTED, "partly"),
+        (EARLIER, EARLIER, "different now"),
+        (AS_PRINTED, SCATTERED, "inconclusive"),
+        (SCATTERED, EARLIER, "inconclusive"),
     ],
 )
 def test_the_best_switch_is_judged_in_memory_and_read_from_storage(in_memory, cold, verdict):
-    found = list(scans.crossings(bed_of(timed_scans=swept(in_memory))))
-    others = scans.crossings(bed_of(timed_scans=swept(cold)))
+    found = list(scans.crossings(bed_of(timed_scans=swept(*in_memory))))
+    others = scans.crossings(bed_of(timed_scans=swept(*cold)))
     found += [row | {"cache": "cold"} for row in others]
     assert {row["looks"] for row in found} == {"7,15"}, "which an interval has to account for"
     assert word("lai-062", CHAPTER, crossings=found) == verdict
@@ -119,7 +109,7 @@ def test_the_price_of_a_choice_is_one_where_the_fastest_scan_is_planned():
         for at in (0.1, 0.5, 0.9)
         for one in scans.FORCED
     ]
-    bed = bed_of(timed_scans=swept(lambda block: 0.5), planned_scans=planned)
+    bed = bed_of(timed_scans=swept(0.5), planned_scans=planned)
     found = pd.DataFrame(scans.price_of_choice(bed)).groupby("selectivity")
     price = (found["planned"].first() / found["fastest"].first()).to_dict()
     assert price == pytest.approx({0.1: 1 / 0.6, 0.5: 1, 0.9: 1})

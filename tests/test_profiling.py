@@ -1,7 +1,6 @@
 """The profiling chapter's query sets, its way from routine to subsystem, and its rules."""
 
 import subprocess
-from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -13,22 +12,16 @@ from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
 from pgrerun.lab.server import Cluster, bundled, fetched, releases
 from pgrerun.lab.server.binaries import installed
-from pgrerun.lab.testbed import Testbed
 from pgrerun.page import charts
-from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
 from tests.judging import UNTESTED, counted, word
 
 NO_CALLGRIND = pytest.mark.skipif(
     callgrind.unavailable() is not None, reason=str(callgrind.unavailable())
 )
+CHAPTER = "profiling"
+SMALL = {}
 POSTGRES = bundled().path("postgres")
-
-
-@pytest.fixture
-def bed():
-    with closing(Testbed(chapter_parameters("profiling", {}), bundled())) as found:
-        yield found
 
 
 # ---- the query sets

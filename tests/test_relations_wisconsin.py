@@ -18,15 +18,6 @@ CYCLES = [(order, n, g, p) for order, cycles in wisconsin.CYCLES.items() for n, 
 # --- the random order -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "n, first", [(1_000, [147, 931, 714, 711, 883]), (10_000, [8800, 1891, 3420, 9850, 7164])]
-)
-def test_golden_first_tuples(n, first):
-    """The same as onek.data and tenk.data of PostgreSQL's regression tests."""
-    assert unique1(n)[:5].tolist() == first
-    assert Wisconsin("t", n).columns(0, 5)["unique1"].tolist() == first
-
-
 @pytest.mark.parametrize("order, n, g, p", CYCLES)
 def test_every_cycle_is_full(order, n, g, p):
     """p is prime and g a primitive root: every seed occurs once before the cycle closes."""

@@ -36,6 +36,7 @@ from tests.judging import UNTESTED, counted, judged, measured, repeated, timed, 
 
 COSTS = model.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
 BLOCK = Block(index=0, seed=1, position=0)
+CHAPTER = "scalability"
 SMALL = {"pairs": 5, "most_clients": 16, "seconds": 0.05, "commit_clients": 8}
 
 
@@ -47,12 +48,6 @@ def opened(guest=None, rows=None, **given):
         guest,
         rows=lambda name: kept.get(name, []),
     )
-
-
-@pytest.fixture(scope="module")
-def bed():
-    with closing(opened()) as found:
-        yield found
 
 
 def on_builds(bed, experiment, **changed):

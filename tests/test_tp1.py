@@ -1,7 +1,6 @@
 """TP1's scripts, what its experiments count on a live server, and what its rules make of rows."""
 
 import os
-from contextlib import closing
 from types import SimpleNamespace
 
 import pandas as pd
@@ -17,19 +16,15 @@ from pgrerun.chapters.tp1.experiments import (
 )
 from pgrerun.chapters.tp1.variants import INDEXES, RELATIONS, RUNGS, SQL
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import builds, bundled
-from pgrerun.lab.testbed import Block, Testbed
+from pgrerun.lab.server import builds
+from pgrerun.lab.testbed import Block
 from pgrerun.lab.university_ingres import PAGE, VARIABLE
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
 from tests.judging import UNTESTED, counted, judged, measured, timed, word
 
-
-@pytest.fixture(scope="module")
-def bed():
-    small = {"pairs": 5, "counted": 10, "cycles": 10, "simulated_transactions": 100}
-    with closing(Testbed(chapter_parameters("tp1", small), bundled())) as found:
-        yield found
+CHAPTER = "tp1"
+SMALL = {"pairs": 5, "counted": 10, "cycles": 10, "simulated_transactions": 100}
 
 
 # ---- scripts and driving
