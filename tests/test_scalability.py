@@ -636,6 +636,21 @@ server  data          sessions  processors  lookups
 """
 
 
+def commits_of(gain, brief, few, computing):
+    """`gain` is that of 9.2 with the usual flush, with the longest one half of it is."""
+    return repeated(
+        {"build": build, "clients": number, "flush": flush, "flush_ms": milliseconds}
+        | {"tps": tps, "computing": computing}
+        for number, flush, milliseconds, gained in (
+            (2, "as set", 5, few),
+            (250, "as set", 5, gain),
+            (250, "brief", 1, brief),
+            (250, "long", 10, gain / 2),
+        )
+        for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gained))
+    )
+
+
 def last_differs(text, *values, **found):
     """Rows of a table, of whose last block others were found."""
     return [row | (found if row["block"] == 4 else {}) for row in timed(text, *values)]
@@ -796,6 +811,22 @@ def last_differs(text, *values, **found):
         # questions that are asked once are spared where no hint can be set
         ("haas-021", 0, {"dead_tuples": counted(DEAD_TUPLES, 2)}, "holds"),
         ("haas-021", 0, {"dead_tuples": counted(DEAD_TUPLES, 4)}, "not so"),
+        # group commit is judged on both releases, where 9.1 waits
+        *(
+            (claim, 0, {"commits_on_builds": commits_of(*how)}, said)
+            for *how, words in (
+                (14.0, 7.0, 1.0, 0.2, ["holds", "holds", "holds"]),
+                (14.0, 4.0, 1.0, 0.2, ["holds", "partly", "holds"]),
+                (20.0, 9.0, 1.0, 0.2, ["holds", "stronger", "holds"]),
+                (3.0, 4.0, 1.0, 0.2, ["holds", "weaker", "holds"]),
+                (14.0, 7.0, 1.0, 0.7, ["holds", UNTESTED, "holds"]),  # 9.1 computes
+                (14.0, 7.0, 1.5, 0.2, ["holds", "holds", "partly"]),  # a huge benefit with few
+                (1.01, 1.0, 1.0, 0.2, ["no effect", "", "partly"]),  # half of it is a loss
+                (1.01, 1.0, 1.5, 0.2, ["no effect", "", "not so"]),
+            )
+            for claim, said in zip(("haas-022", "haas-026", "haas-027"), words)
+            if said
+        ),
         # before is 9.1 itself
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 80.0)}, "holds"),
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 25.0)}, "no effect"),
@@ -876,21 +907,21 @@ def test_what_the_rules_make_of_rows(claim, processors, tables, said):
     assert word(claim, "scalability", processors=processors, **tables) == said
 
 
-@pytest.mark.parametrize(("claim", "processors"), [("haas-001", "32"), ("haas-012", "64")])
-def test_nothing_is_told_of_numbers_of_clients_that_never_ran(claim, processors):
-    rows = timed(OVER_CLIENTS, 2, 130.0)
-    found = judged(claim, "scalability", processors=2, releases_over_clients=rows)
-    assert (str(found.verdict), found.capability) == (UNTESTED, f"{processors} processors")
-    assert found.evidence is None and not any("outside of" in words for words in found.beside)
-    assert found.untested == f"more processors than here ({processors})"
-
-
-def test_what_few_processors_do_not_show_takes_more_of_them():
-    rows = timed(IN_POOLS, 2, 15.9)
-    found = judged("haas-086", "scalability", in_pools=rows)
-    assert found.untested == "more processors than here (32)"
-    [beside] = [str(other.verdict) for words, other in found.beside.items() if "outside" in words]
-    assert beside == "no effect"
+@pytest.mark.parametrize(
+    ("claim", "processors", "tables", "wanted", "beside"),
+    [
+        # nothing is told of numbers of clients that never ran
+        ("haas-001", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, 32, []),
+        ("haas-012", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, 64, []),
+        # what few processors don't show stands beside
+        ("haas-086", 0, {"in_pools": timed(IN_POOLS, 2, 15.9)}, 32, ["no effect"]),
+    ],
+)
+def test_what_takes_more_processors_says_how_many(claim, processors, tables, wanted, beside):
+    found = judged(claim, "scalability", processors=processors, **tables)
+    assert found.untested == f"more processors than here ({wanted})"
+    outside = [str(one.verdict) for words, one in found.beside.items() if "outside" in words]
+    assert (found.verdict, outside) == (UNTESTED, beside)
 
 
 def test_a_claim_whose_builds_this_run_lacks_names_them():
@@ -899,40 +930,3 @@ def test_a_claim_whose_builds_this_run_lacks_names_them():
     found = judged("haas-010", "scalability", lookup_calls=others)
     assert found.capability == "the build sinval-before"
     assert "the build sinval," in found.remarks and "releases add NAME FOLDER" in found.remarks
-
-
-def commits_of(gain, brief, few, computing):
-    """`gain` is that of 9.2 with the usual flush, with the longest one half of it is."""
-    return repeated(
-        {"build": build, "clients": number, "flush": flush, "flush_ms": milliseconds}
-        | {"tps": tps, "computing": computing}
-        for number, flush, milliseconds, gained in (
-            (2, "as set", 5, few),
-            (250, "as set", 5, gain),
-            (250, "brief", 1, brief),
-            (250, "long", 10, gain / 2),
-        )
-        for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gained))
-    )
-
-
-@pytest.mark.parametrize(
-    ("gain", "brief", "few", "computing", "words"),
-    [
-        (14.0, 7.0, 1.0, 0.2, ["holds", "holds", "holds"]),
-        (14.0, 4.0, 1.0, 0.2, ["holds", "partly", "holds"]),
-        (20.0, 9.0, 1.0, 0.2, ["holds", "stronger", "holds"]),
-        (3.0, 4.0, 1.0, 0.2, ["holds", "weaker", "holds"]),
-        (14.0, 7.0, 1.0, 0.7, ["holds", "not tested here", "holds"]),  # 9.1 computes
-        (14.0, 7.0, 1.5, 0.2, ["holds", "holds", "partly"]),  # a huge benefit with few, too
-        (1.01, 1.0, 1.0, 0.2, ["no effect", None, "partly"]),  # half of it is a loss
-        (1.01, 1.0, 1.5, 0.2, ["no effect", None, "not so"]),
-    ],
-)
-def test_group_commit_is_judged_on_both_releases_where_9_1_waits(
-    gain, brief, few, computing, words
-):
-    rows = commits_of(gain, brief, few, computing)
-    claims = ("haas-022", "haas-026", "haas-027")
-    found = [word(claim, "scalability", commits_on_builds=rows) for claim in claims]
-    assert [one and said for one, said in zip(words, found)] == words
