@@ -17,12 +17,9 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     load,
     run_in_server,
-    run_pgbench,
-    vacuum,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments.counters import counts
-from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server.builds import registered
@@ -135,35 +132,6 @@ def test_variants_take_hot_away_or_leave_it_in_every_table(server, variant, hot)
         each = {name: counts(connection, name)["hot_updated"] for name in BALANCED}
         assert each == dict.fromkeys(BALANCED, hot)
         assert pages(connection, "accounts") == before  # pruned in any case
-
-
-def test_an_old_snapshot_keeps_versions_and_vacuum_as_before_hot_removes_them(server):
-    few = ours(1, 500)
-    load(few, server, UNPRUNED)
-    dead = "SELECT count(*) FROM heap_page_items(get_raw_page('accounts', 0)) WHERE t_xmax <> '0'"
-    server.extension("pageinspect")
-    with server.connect() as connection, snapshot(server) as old:
-        run_in_server(connection, few, "update_account", 200, seed=1)
-        connection.execute("VACUUM accounts")
-        assert connection.execute(dead).fetchone()[0] > 0
-        vacuum(connection, "accounts", old)
-        assert connection.execute(dead).fetchone()[0] == 0
-
-
-@pytest.mark.parametrize("load_by", [run_pgbench, run_in_server])
-@pytest.mark.parametrize(
-    ("script", "tables"), [(REDUCED, {"accounts"}), (FULL, {"accounts", "tellers", "branches"})]
-)
-def test_what_runs_inside_the_server_does_what_pgbench_does(server, load_by, script, tables):
-    few = ours(2, 300)
-    load(few, server)
-    total = "SELECT sum(delta), count(*), (SELECT sum(abalance) FROM accounts) FROM history"
-    with server.connect() as connection:
-        load_by(server if load_by is run_pgbench else connection, few, script, 120, seed=1)
-        updated = {name: counts(connection, name)["updated"] for name in BALANCED}
-        deltas, inserted, balance = connection.execute(total).fetchone()
-    assert updated == {name: 120 * (name in tables) for name in BALANCED}
-    assert inserted == 120 and deltas == balance > 120
 
 
 @pytest.mark.parametrize(

@@ -169,17 +169,9 @@ def rows_of(bed, wanted, **changed):
     return list(bed.measure(wanted, changed))
 
 
-def test_every_method_can_be_forced_and_leaves_no_trace(bed):
-    queries.load_joined(bed, queries.SMALL)
+def test_a_forced_method_leaves_no_trace(bed):
     changed = "SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val"
-    with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
-        scan = queries.discarded(queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, 0.5))
-        join = queries.selected(queries.join(bed, 2, queries.SMALL))
-        for methods, statement in ((variants.SCANS, scan), (variants.JOINS, join)):
-            for method in methods:
-                with variants.forced(connection, method):
-                    plan = plans.explain(connection, statement)
-                assert variants.method_of(plan) == method
+    with variants.session(bed.server) as connection:
         with pytest.raises(ZeroDivisionError), variants.forced(connection, variants.INDEX):
             raise ZeroDivisionError
         assert connection.execute(changed).fetchall() == []
@@ -205,15 +197,6 @@ def test_stored_results_are_temporary_and_go(bed):
         assert connection.execute(kind).fetchone()[0] == "t"
         queries.destroy(connection)
         assert connection.execute("SELECT to_regclass('temp1')").fetchone() == (None,)
-
-
-def test_the_planned_switch_lies_where_the_costs_cross(bed):
-    found = pd.DataFrame(rows_of(bed, scans.planned_scans, relations=(queries.REPORT,)))
-    taken = found[found["chosen"]].set_index(["layout", "selectivity"])["method"]
-    for row in rows_of(bed, scans.switches, relations=(queries.REPORT,)):
-        for selectivity in queries.steps():
-            sequential = taken[row["layout"], selectivity] == variants.SEQUENTIAL
-            assert sequential == (selectivity >= row["selectivity"])
 
 
 def test_dearer_random_pages_move_the_switch_down_and_a_fitting_cost_puts_it_in_its_place(bed):

@@ -3,7 +3,6 @@
 import pytest
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.lab.instruments import pgbench as load
 from pgrerun.lab.relations import Pgbench
 from pgrerun.lab.relations.pgbench import SCATTERED, Index
 
@@ -18,7 +17,9 @@ def _attributes(connection, schema):
 
 
 def test_relations_are_those_of_pgbench(cluster, connection):
-    Pgbench(branches=2).load(connection)
+    bank = Pgbench(branches=2)
+    bank.load(connection)
+    assert bank.is_loaded(connection)
     connection.execute("CREATE SCHEMA theirs")
     try:
         theirs = f"{cluster.conninfo()} options=-csearch_path=theirs"
@@ -56,26 +57,6 @@ def test_accounts_alone_in_another_order(connection):
     assert sorted(keys) == list(range(1, 501)) != keys
     assert bank.has_accounts(connection, "scattered") and not bank.is_loaded(connection)
     assert not Pgbench(accounts_per_branch=501).has_accounts(connection, "scattered")
-
-
-def test_scripts_of_pgbench_run_on_them(cluster):
-    bank = Pgbench(branches=2, accounts_per_branch=1000)
-    with cluster.connect() as connection:
-        bank.load(connection)
-        try:
-            assert bank.is_loaded(connection)
-            done = load.run(
-                cluster,
-                "\\set aid random(:accounts, :accounts)\n"
-                "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
-                transactions=5,
-                variables=bank.variables,
-            )
-            assert done.transactions == 5
-            query = "SELECT abalance FROM pgbench_accounts WHERE aid = 2000"
-            assert connection.execute(query).fetchone() == (5,)
-        finally:
-            connection.execute(f"DROP TABLE {', '.join(bank.relations.values())}")
 
 
 def test_somebodys_relations_and_senseless_numbers(connection):
