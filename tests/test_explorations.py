@@ -6,6 +6,7 @@ import pytest
 
 from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.experiments import buffer_pool, by_release, clock_sweep, planner
+from pgrerun.lab.server import releases
 from tests.judging import UNTESTED, counted, judged, timed, word
 
 CHAPTER = "explorations"
@@ -37,7 +38,7 @@ def test_releases_are_taken_evenly_from_the_oldest_to_the_one_under_test(bed, mo
     slow = SimpleNamespace(
         borrowed=False, programs=bed.programs, parameters=SimpleNamespace(profile="laptop")
     )
-    newest = str(bed.programs.major)
+    newest = releases.named(bed.programs.number)
     assert list(by_release.compared(slow, 2)) == ["9.3", newest]
     assert list(by_release.compared(slow, 5)) == ["9.3", "11", newest]
 

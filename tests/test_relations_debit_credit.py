@@ -115,13 +115,8 @@ def test_impossible_numbers_are_refused(numbers):
 # --- the transaction --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("script", "protocol"),
-    [
-        *(("transaction", "simple"), ("transaction", "extended"), ("transaction", "prepared")),
-        *(("flushing", "prepared"), ("probing", "prepared")),
-    ],
-)
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("script", ["transaction", "flushing", "probing"])
 def test_every_variant_runs_and_keeps_the_balance(cluster, script, protocol):
     SMALL.load(cluster)
     # written at once, unlike pg_stat_checkpointer

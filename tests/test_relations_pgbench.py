@@ -3,7 +3,7 @@
 import pytest
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.lab.relations import Pgbench
+from pgrerun.lab.relations import Pgbench, loading
 from pgrerun.lab.relations.pgbench import SCATTERED, Index
 
 
@@ -55,8 +55,8 @@ def test_accounts_alone_in_another_order(connection):
     bank.load_accounts(connection, "scattered", order=SCATTERED)
     keys = [row[0] for row in connection.execute("SELECT aid FROM scattered ORDER BY ctid")]
     assert sorted(keys) == list(range(1, 501)) != keys
-    assert bank.has_accounts(connection, "scattered") and not bank.is_loaded(connection)
-    assert not Pgbench(accounts_per_branch=501).has_accounts(connection, "scattered")
+    assert loading.holds(connection, "scattered", 500) and not bank.is_loaded(connection)
+    assert not loading.holds(connection, "scattered", 501)
 
 
 def test_somebodys_relations_and_senseless_numbers(connection):

@@ -15,7 +15,25 @@ from pgrerun.lab.relations.wisconsin import unique1, unique1_of
 CYCLES = [(order, n, g, p) for order, cycles in wisconsin.CYCLES.items() for n, g, p in cycles]
 
 
+@pytest.fixture
+def connection(cluster):
+    """A connection with a schema of its own on the session's cluster."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE SCHEMA wisconsin_test; SET search_path = wisconsin_test")
+        yield connection
+        connection.execute("DROP SCHEMA wisconsin_test CASCADE")
+
+
 # --- the random order -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "n, first", [(1_000, [147, 931, 714, 711, 883]), (10_000, [8800, 1891, 3420, 9850, 7164])]
+)
+def test_golden_first_tuples(n, first):
+    """The same as onek.data and tenk.data of PostgreSQL's regression tests."""
+    assert unique1(n)[:5].tolist() == first
+    assert Wisconsin("t", n).columns(0, 5)["unique1"].tolist() == first
 
 
 @pytest.mark.parametrize("order, n, g, p", CYCLES)
@@ -295,7 +313,7 @@ def test_a_relation_is_spread_where_the_server_can(connection):
     """A stand-in for Citus: what is said to it, not what it does."""
     assert not citus.spread(connection, "pg_class", "oid")
     connection.execute(STAND_IN)
-    connection.execute("SET search_path = own, spread")
+    connection.execute("SET search_path = wisconsin_test, spread")
     Wisconsin("spreading", 10).load(connection)
     assert citus.spread(connection, "spreading", "unique2")
     asked = connection.execute("SELECT * FROM spread.asked").fetchall()
