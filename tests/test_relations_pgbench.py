@@ -3,8 +3,18 @@
 import pytest
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.lab.relations import Pgbench, loading
+from pgrerun.lab.instruments import pgbench as load
+from pgrerun.lab.relations import Pgbench
 from pgrerun.lab.relations.pgbench import SCATTERED, Index
+
+
+@pytest.fixture
+def connection(cluster):
+    with cluster.connect() as connection:
+        connection.execute("CREATE SCHEMA bank")
+        connection.execute("SET search_path = bank")
+        yield connection
+        connection.execute("DROP SCHEMA bank CASCADE")
 
 
 def _attributes(connection, schema):
@@ -17,18 +27,16 @@ def _attributes(connection, schema):
 
 
 def test_relations_are_those_of_pgbench(cluster, connection):
-    bank = Pgbench(branches=2)
-    bank.load(connection)
-    assert bank.is_loaded(connection)
+    Pgbench(branches=2).load(connection)
     connection.execute("CREATE SCHEMA theirs")
     try:
         theirs = f"{cluster.conninfo()} options=-csearch_path=theirs"
         cluster.tool("pgbench", "-i", "-q", "-s", 2, theirs)
-        assert _attributes(connection, "own") == _attributes(connection, "theirs")
+        assert _attributes(connection, "bank") == _attributes(connection, "theirs")
         for name in ("pgbench_branches", "pgbench_tellers", "pgbench_accounts"):
-            differing = f"SELECT * FROM own.{name} EXCEPT SELECT * FROM theirs.{name}"
+            differing = f"SELECT * FROM bank.{name} EXCEPT SELECT * FROM theirs.{name}"
             assert connection.execute(differing).fetchall() == []
-            sizes = f"SELECT pg_relation_size('own.{name}') = pg_relation_size('theirs.{name}')"
+            sizes = f"SELECT pg_relation_size('bank.{name}') = pg_relation_size('theirs.{name}')"
             assert connection.execute(sizes).fetchone() == (True,)
     finally:
         connection.execute("DROP SCHEMA theirs CASCADE")
@@ -41,7 +49,7 @@ def test_fillfactor_indexes_and_autovacuum(connection):
         Index("tellers", "blocks", "USING brin (tbalance)"),
     ]
     bank.load(connection, fillfactor={"accounts": 90}, indexes=indexes)
-    query = "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'own'::regnamespace"
+    query = "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'bank'::regnamespace"
     options = dict(connection.execute(query).fetchall())
     assert options["accounts"] == ["fillfactor=90", "autovacuum_enabled=off"]
     assert options["history"] == ["autovacuum_enabled=off"]
@@ -55,8 +63,28 @@ def test_accounts_alone_in_another_order(connection):
     bank.load_accounts(connection, "scattered", order=SCATTERED)
     keys = [row[0] for row in connection.execute("SELECT aid FROM scattered ORDER BY ctid")]
     assert sorted(keys) == list(range(1, 501)) != keys
-    assert loading.holds(connection, "scattered", 500) and not bank.is_loaded(connection)
-    assert not loading.holds(connection, "scattered", 501)
+    assert bank.has_accounts(connection, "scattered") and not bank.is_loaded(connection)
+    assert not Pgbench(accounts_per_branch=501).has_accounts(connection, "scattered")
+
+
+def test_scripts_of_pgbench_run_on_them(cluster):
+    bank = Pgbench(branches=2, accounts_per_branch=1000)
+    with cluster.connect() as connection:
+        bank.load(connection)
+        try:
+            assert bank.is_loaded(connection)
+            done = load.run(
+                cluster,
+                "\\set aid random(:accounts, :accounts)\n"
+                "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
+                transactions=5,
+                variables=bank.variables,
+            )
+            assert done.transactions == 5
+            query = "SELECT abalance FROM pgbench_accounts WHERE aid = 2000"
+            assert connection.execute(query).fetchone() == (5,)
+        finally:
+            connection.execute(f"DROP TABLE {', '.join(bank.relations.values())}")
 
 
 def test_somebodys_relations_and_senseless_numbers(connection):
