@@ -63,7 +63,7 @@ def cluster():
 
 @pytest.fixture
 def connection(cluster):
-    """A connection to the session's cluster with a schema of its own, called so."""
+    """A connection to the session's cluster, with a schema that is called own and is gone later."""
     with cluster.connect() as connection:
         connection.execute("CREATE SCHEMA own; SET search_path = own")
         yield connection

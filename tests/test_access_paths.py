@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import judging
 import pytest
-from judging import UNTESTED, counted, timed
+from judging import UNTESTED, counted, timed, where
 
 from pgrerun.chapters.access_paths import accounts
 from pgrerun.chapters.access_paths.experiments import (
@@ -52,16 +52,6 @@ def connection(server):
         yield connection
 
 
-def where(name, value, **values):
-    """A change of rows: where the column `name` has a value, others get these."""
-
-    def change(frame):
-        frame.loc[frame[name] == value, list(values)] = list(values.values())
-        return frame
-
-    return change
-
-
 # ---- what the rules make of rows, measured here and changed
 
 
@@ -75,23 +65,27 @@ def test_the_layout_of_a_page_gives_the_talks_sizes():
     ("claim", "changes", "expected"),
     [
         ("haas-029", {"map_size": lambda f: f.assign(bits=1.0)}, "holds"),
-        ("haas-030", {"bits": where("step", "one row updated", all_visible=286)}, "partly"),
-        ("haas-030", {"bits": where("step", visibility.BESIDE, all_visible=286)}, "partly"),
-        ("haas-033", {"reads": where("scan", accounts.ONLY, table_pages=1)}, "partly"),
-        ("haas-036", {"index_sizes": where("columns", "(aid)", bytes=8192)}, "partly"),
+        ("haas-030", {"bits": where({"step": "one row updated"}, all_visible=286)}, "partly"),
+        ("haas-030", {"bits": where({"step": visibility.BESIDE}, all_visible=286)}, "partly"),
+        ("haas-033", {"reads": where({"scan": accounts.ONLY}, table_pages=1)}, "partly"),
+        ("haas-036", {"index_sizes": where({"columns": "(aid)"}, bytes=8192)}, "partly"),
         ("haas-036", {"index_sizes": lambda f: f.assign(computed=9)}, "partly"),
-        ("haas-036", {"index_sizes": where("columns", "(aid)", bytes=8192, pages=1)}, "not so"),
+        ("haas-036", {"index_sizes": where({"columns": "(aid)"}, bytes=8192, pages=1)}, "not so"),
         ("haas-037", {"index_sizes": lambda f: f.assign(entry=24)}, "partly"),
         ("haas-040", {}, "partly"),  # a word that no notebook commits
         ("haas-040", {"autovacuum": lambda f: f.assign(marked=0)}, "holds"),
         ("haas-040", {"autovacuum": lambda f: f.assign(marked=0, vacuumed=0)}, "inconclusive"),
-        ("haas-043", {"reads": where("scan", accounts.ONLY, index_pages=0)}, "not so"),
+        ("haas-043", {"reads": where({"scan": accounts.ONLY}, index_pages=0)}, "not so"),
         ("haas-044", {"costs": lambda f: f.assign(chosen="Seq Scan")}, "partly"),
         ("haas-045", {"reads": lambda f: f.assign(heap_fetches=7)}, "partly"),
-        ("haas-045", {"reads": where("scan", covering.HALF, heap_fetches=1000)}, "partly"),
-        ("haas-045", {"reads": where("scan", covering.HALF, unmarked=0, heap_fetches=0)}, "partly"),
+        ("haas-045", {"reads": where({"scan": covering.HALF}, heap_fetches=1000)}, "partly"),
+        (
+            "haas-045",
+            {"reads": where({"scan": covering.HALF}, unmarked=0, heap_fetches=0)},
+            "partly",
+        ),
         ("haas-047", {"costs": lambda f: f.assign(index_only=f["index_only"] ** 0.5)}, "holds"),
-        ("haas-056", {"btrees": where("way", "built at once", lookup=9)}, "not so"),
+        ("haas-056", {"btrees": where({"way": "built at once"}, lookup=9)}, "not so"),
     ],
 )
 def test_other_rows_give_another_word(chapter, claim, changes, expected):

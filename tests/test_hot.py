@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
+from judging import UNTESTED, changed_word, counted, opened, repeated, timed, where, word
 
 from pgrerun.chapters.hot.experiments import builds, threads_memory
 from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
@@ -57,31 +57,20 @@ def server(chapter):
 # ---- what is counted can come out otherwise
 
 
-def with_(where, **values):
-    """A change of rows: where columns have the values of `where`, others get these."""
-
-    def change(frame):
-        chosen = (frame[list(where)] == list(where.values())).all(axis=1)
-        frame.loc[chosen, list(values)] = list(values.values())
-        return frame
-
-    return change
-
-
 BTREE = {"what": "a column in a B-tree"}
 
 
 def waited_for(frame):
     """A twentieth more of the samples waits where any visit may prune."""
-    return with_({"pruned": AT_EVERY_VISIT}, content_lock=0.25)(frame.assign(content_lock=0.2))
+    return where({"pruned": AT_EVERY_VISIT}, content_lock=0.25)(frame.assign(content_lock=0.2))
 
 
 @pytest.mark.parametrize(
     ("claim", "changes", "expected"),
     [
         ("hot-006", {"fillfactors": lambda f: f.assign(room=0, at_once=0.0)}, "not so"),
-        ("hot-007", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
-        ("hot-025", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
+        ("hot-007", {"cases": where(BTREE, heap_only=100, same_page=0)}, "not so"),
+        ("hot-025", {"cases": where(BTREE, heap_only=100, same_page=0)}, "not so"),
         ("hot-027", {"broken_chains": lambda f: f.assign(old_finds=False)}, "still there"),
         ("hot-027", {"broken_chains": lambda f: f.assign(warnings="spam")}, "still there"),
         ("hot-029", {"rewrites": lambda f: f.assign(old_sees=0)}, "still there"),

@@ -9,7 +9,6 @@ from pgrerun.lab.models.heap_growth import (
     Heap,
     Index,
     Size,
-    Step,
     grow,
     posting_list_size,
 )
@@ -47,18 +46,6 @@ def test_a_pruned_version_costs_a_line_pointer_and_a_kept_one_a_tuple():
     assert heap.kept == [0, 0, 0] and heap.dead[0] == updates
 
 
-def test_vacuum_gives_room_back_and_remembers_it():
-    heap = Heap(2 * LOADED, **ACCOUNT)
-    for number in range(20):
-        heap.update(number, pruning=False)
-    assert heap.pages == 3
-    heap.vacuum()
-    assert heap.spare == [0, 2] and heap.kept == [0, 0, 0]
-    for number in range(LOADED, LOADED + 12):  # six stay, six go to pages that are there
-        heap.update(number, pruning=False)
-    assert heap.pages == 3 and sum(heap.live) == 2 * LOADED
-
-
 def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
     tuples = 3 * 366 + 72
     index = Index(tuples)
@@ -88,17 +75,6 @@ def test_a_leaf_whose_dead_entries_may_go_never_splits_and_vacuum_empties_withou
 @pytest.mark.parametrize(("count", "size"), [(1, 20), (2, 36), (3, 44), (4, 44), (5, 52)])
 def test_the_size_of_a_posting_list(count, size):
     assert posting_list_size(count) == size
-
-
-def test_growth_is_given_before_each_vacuum_and_vacuum_bounds_it():
-    rounds = 25
-    alone = list(grow(2000, [Step(400)] * rounds, **LAYOUT))
-    vacuumed = list(grow(2000, [Step(400, vacuum=True)] * rounds, **LAYOUT))
-    assert len(alone) == len(vacuumed) == rounds + 1
-    assert alone[:2] == vacuumed[:2]  # the first vacuum comes after the first look
-    assert vacuumed[-1].heap < alone[-1].heap
-    for sizes in ([size.heap for size in alone], [size.index for size in vacuumed]):
-        assert sizes == sorted(sizes), "no relation shrinks"
 
 
 @pytest.mark.parametrize("tuples", [300, 1000, 3000])
