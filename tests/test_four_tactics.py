@@ -345,13 +345,14 @@ def on_files(queries, small, large):
 
 def hashed(**ratios):
     """Reads and instructions of hash over ISAM, for either fill."""
-    rows = []
-    for query, fills in ratios.items():
-        rows.append(process(query, "decomp70", 100, reads=100, organization="isam"))
-        for fillfactor, (reads, instructions) in zip((50, 100), fills):
-            rows.append(process(query, "decomp70", 100 * instructions, reads=100 * reads))
-            rows[-1] |= {"organization": "hash", "fillfactor": fillfactor}
-    return {"ingres_benchmark": rows}
+    isam = [process(one, "decomp70", 100, reads=100, organization="isam") for one in ratios]
+    hashes = [
+        process(query, "decomp70", 100 * instructions, reads=100 * reads)
+        | {"organization": "hash", "fillfactor": fillfactor}
+        for query, fills in ratios.items()
+        for fillfactor, (reads, instructions) in zip((50, 100), fills)
+    ]
+    return {"ingres_benchmark": isam + hashes}
 
 
 ALIKE, OTHER, EITHER = ((1, 1), (1.2, 0.9)), ((2, 2), (0.5, 3)), ((2, 2), (1, 1))
@@ -373,12 +374,7 @@ def messages(*commands, answer=1):
     return {"ingres_benchmark": rows}
 
 
-def of_query_i(on_one, on_all, answer):
-    """Query i on one row and on all, served by so many other processes."""
-    commands = (("a", 1, "heap", 0), ("i", 1, "heap", on_one), ("i", 3360, "heap", on_all))
-    return messages(*commands, answer=answer)
-
-
+A = ("a", 1, "heap", 0)
 A_AND_I = (("a", 3360, "none", 0), ("i", 3360, "isam", 0))
 
 
@@ -583,11 +579,20 @@ A_AND_I = (("a", 3360, "none", 0), ("i", 3360, "isam", 0))
         ("ston-051", {"unix_cache": counted(UNIX_CACHE, 100, 60)}, "partly"),
         ("ston-051", {"unix_cache": counted(UNIX_CACHE, 100, 100)}, "not so"),
         # messages are told by blocks where each answer is one
-        ("ston-052", of_query_i(0, 0, answer=1), "holds"),
-        ("ston-052", of_query_i(1, 1, answer=1), "partly"),
-        ("ston-052", of_query_i(0, 1, answer=1), "not so"),
-        ("ston-052", of_query_i(0, 0, answer=2), "inconclusive"),
-        ("ston-052", of_query_i(1, 1, answer=2), "inconclusive"),
+        *(
+            (
+                "ston-052",
+                messages(A, ("i", 1, "heap", one), ("i", 3360, "heap", every), answer=answer),
+                said,
+            )
+            for one, every, answer, said in (
+                (0, 0, 1, "holds"),
+                (1, 1, 1, "partly"),
+                (0, 1, 1, "not so"),
+                (0, 0, 2, "inconclusive"),
+                (1, 1, 2, "inconclusive"),
+            )
+        ),
         # those of query h are those of its ISAM table
         *(
             (

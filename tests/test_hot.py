@@ -171,7 +171,8 @@ def test_servers_that_take_turns_go_on_where_they_stopped_and_begin_anew_after_a
 
 
 @on_both_commits
-def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
+def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter, monkeypatch):
+    monkeypatch.setattr(builds, "AS_SMALL", ())  # which run alike
     rows = chapter.run("on_the_threads_servers", accounts=2000).frame
     each = rows.set_index(["server", "relation"])[["before", "after", "updated", "hot_updated"]]
     for relation in ("accounts", "accounts_pkey"):
@@ -449,20 +450,24 @@ def by_scale(*gains, **given):
     """Ten clients without the index: gains by scale, and more where autovacuum runs, which is
     another claim's.
     """
-    found = merlins(9.0, pairs=2, scale=1, clients=10, autovacuum="on", **given)
-    for scale, gain in zip(builds.SCALES, gains, strict=True):
-        found += merlins(gain, scale=scale, clients=10, autovacuum="off", **given)
-    return {"merlins_setups": found}
+    vacuumed = merlins(9.0, pairs=2, scale=1, clients=10, autovacuum="on", **given)
+    each = [
+        row
+        for scale, gain in zip(builds.SCALES, gains, strict=True)
+        for row in merlins(gain, scale=scale, clients=10, autovacuum="off", **given)
+    ]
+    return {"merlins_setups": vacuumed + each}
 
 
 def setups(*gains, pairs=5, **given):
     """A set-up for each gain, or for the gains of its pairs of runs in turn."""
-    found = []
-    for scale, gain in enumerate(gains):
-        each = gain if isinstance(gain, tuple) else (gain,) * pairs
-        for block, one in enumerate(each):
-            rows = merlins(one, pairs=1, scale=scale, clients=1, autovacuum="off", **given)
-            found += [row | {"block": block} for row in rows]
+    each = [gain if isinstance(gain, tuple) else (gain,) * pairs for gain in gains]
+    found = [
+        row | {"block": block}
+        for scale, in_turn in enumerate(each)
+        for block, gain in enumerate(in_turn)
+        for row in merlins(gain, pairs=1, scale=scale, clients=1, autovacuum="off", **given)
+    ]
     return {"merlins_setups": found}
 
 

@@ -361,17 +361,13 @@ both    3      nested loop  hash join
 
 def faulty(*more):
     """What the loop costs more than the hash join for the third query, on each build."""
-    excess = dict(zip(variants.BUILDS, more))
-    found = []
-    for fault in variants.BUILDS:
-        for query in queries.EQUAL:
-            loop = 100 + (excess[fault] if query == 3 else 50)
-            cost = {variants.HASH: 100, variants.MERGE: 200, variants.NESTED: loop}
-            found += [
-                {"fault": fault, "query": query, "method": method, "cost": float(cost[method])}
-                | {"chosen": cost[method] == min(cost.values())}
-                for method in variants.JOINS
-            ]
+    found = [
+        {"fault": fault, "query": query, "method": method, "cost": 100.0 + dearer}
+        | {"chosen": method == (variants.NESTED if loop < 0 else variants.HASH)}
+        for fault, excess in zip(variants.BUILDS, more)
+        for query, loop in ((1, 50), (2, 50), (3, excess), (4, 50))
+        for method, dearer in ((variants.HASH, 0), (variants.MERGE, 100), (variants.NESTED, loop))
+    ]
     return {"joins_of_postgres95": found}
 
 

@@ -415,15 +415,14 @@ def ruling(
     """What the rule manager takes that asks first, and that asks for each attribute; the same of
     each of so many others, and what has no name.
     """
-    found = []
-    for variant, own in zip(builds, (first, each)):
-        of_all = [("prs2Retrieve", "rule manager", own), ("(without a name)", "lib", 1_000_000)]
-        of_all += [(f"Exec{number}", "executor", 20_000) for number in range(others)]
-        found += [
-            {"variant": variant, "routine": name, "file": "a.c", "subsystem": subsystem}
-            | {"instructions": cost, "calls": 1}
-            for name, subsystem, cost in of_all
-        ]
+    rest = [(f"Exec{number}", "executor", 20_000) for number in range(others)]
+    rest.append(("(without a name)", "lib", 1_000_000))
+    found = [
+        {"variant": variant, "routine": name, "file": "a.c", "subsystem": subsystem}
+        | {"instructions": cost, "calls": 1}
+        for variant, own in zip(builds, (first, each))
+        for name, subsystem, cost in (("prs2Retrieve", "rule manager", own), *rest)
+    ]
     return {"postgres95_changes": found}
 
 
