@@ -70,6 +70,14 @@ def connection(cluster):
         connection.execute("DROP SCHEMA own CASCADE")
 
 
+@pytest.fixture(scope="session")
+def stopped():
+    """A cluster for single-user backends; leave it stopped."""
+    with Cluster() as server:
+        server.stop()
+        yield server
+
+
 @pytest.fixture(scope="module")
 def bed(request):
     """The servers of the module's CHAPTER with its parameters, which make it SMALL."""

@@ -1,6 +1,7 @@
 """The profiling chapter's query sets, its way from routine to subsystem, and its rules."""
 
 import subprocess
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -123,26 +124,23 @@ def test_phases_add_up_and_a_utility_plans_as_well():
 
 
 @NO_CALLGRIND
-def test_groups_are_counted_apart_and_twice_the_same():
+def test_groups_are_counted_apart_and_twice_the_same(cluster, stopped):
     groups = {
         "warm-up": ["SELECT 1"],
         "few": ["SELECT count(*) FROM generate_series(1, 100)"],
         "many": ["SELECT count(*) FROM generate_series(1, 10000)"],
     }
-    with Cluster() as cluster:
-        with pytest.raises(RerunError, match="stop"):
-            callgrind.stacks(cluster, groups)
-        cluster.stop()
-        first, second = (
-            callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum()
-            for callers in (0, 30)
-        )
-        if not kinds_of_instruction.unavailable():
-            found = kinds_of_instruction.kinds(cluster, groups, unreported={"warm-up"})
+    with pytest.raises(RerunError, match="stop"):
+        callgrind.stacks(cluster, groups)
+    first, second = (
+        callgrind.stacks(stopped, groups, callers=callers).groupby("group")["exclusive"].sum()
+        for callers in (0, 30)
+    )
     assert first["many"] > first["few"] + 10_000 * 50
     assert second.to_dict() == pytest.approx(first.to_dict(), rel=0.01)
     if kinds_of_instruction.unavailable():
         return
+    found = kinds_of_instruction.kinds(stopped, groups, unreported={"warm-up"})
     checks = found[found["kind"] == kinds_of_instruction.ERROR_CHECK]
     checked = checks.groupby("group")["executed"].sum()
     total = found.groupby("group")["instructions"].sum()
@@ -154,18 +152,14 @@ def test_groups_are_counted_apart_and_twice_the_same():
 
 @NO_CALLGRIND
 @pytest.mark.skipif(bool(kinds_of_instruction.unavailable()), reason="objdump isn't installed")
-def test_steps_of_threaded_code_are_counted_for_every_row():
+def test_steps_of_threaded_code_are_counted_for_every_row(stopped):
     scan = "SELECT count(*) FROM generate_series(1, 1000) AS n WHERE"
     one, two = [f"{scan} n > 0"], [f"{scan} n > 0 AND n % 2 < 2"]
     groups = {"warm-up": [*one, *two], "one": one, "two": two}
-    with Cluster() as cluster:
-        cluster.stop()
-        found = kinds_of_instruction.threaded(
-            cluster, groups, "ExecInterpExpr", unreported={"warm-up"}
-        )
-        with pytest.raises(CannotMeasure):
-            kinds_of_instruction.threaded(cluster, groups, "ExecScan", unreported={"warm-up"})
-    by_group = found.set_index("group")
+    threaded = partial(kinds_of_instruction.threaded, stopped, groups, unreported={"warm-up"})
+    by_group = threaded("ExecInterpExpr").set_index("group")
+    with pytest.raises(CannotMeasure):
+        threaded("ExecScan")
     more = by_group.loc["two"] - by_group.loc["one"]
     # a row's number, its remainder, a comparison, and what asks whether it is so
     assert 4 * 1000 <= more["steps"] <= 1.01 * 4 * 1000
@@ -174,23 +168,18 @@ def test_steps_of_threaded_code_are_counted_for_every_row():
 
 
 @NO_CALLGRIND
-def test_a_warm_up_that_is_not_followed_changes_no_stack(monkeypatch):
+def test_a_warm_up_that_is_not_followed_changes_no_stack(stopped, monkeypatch):
     both = ["SELECT count(*) FROM generate_series(1, 1000)", "SELECT 1"]
-    groups = {"warm-up": both, "both": both}
-    with Cluster() as cluster:
-        cluster.stop()
-        always, late = (
-            instructions.pruned(
-                callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=late)
-            )
-            for late in (False, True)
-        )
-        # as where processes mustn't be traced
-        monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
-        with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
-            callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=True)
+    stacks = partial(callgrind.stacks, stopped, {"warm-up": both, "both": both})
+    always, late = (
+        instructions.pruned(stacks(unreported={"warm-up"}, late=late)) for late in (False, True)
+    )
     # a jump through the program's linkage table is counted in the one case and not in the other
     assert len(late) > 10 and late == pytest.approx(always, abs=0.002 * sum(always.values()))
+    # as where processes mustn't be traced
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
+    with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
+        stacks(unreported={"warm-up"}, late=True)
 
 
 def test_frames_lie_below_their_callers_and_fill_them():

@@ -435,10 +435,8 @@ def test_clients_are_placed_on_processors_of_their_own(monkeypatch, bed):
 
 
 @pytest.mark.skipif(bool(callgrind.unavailable()), reason=str(callgrind.unavailable()))
-def test_what_a_repeated_statement_calls_is_counted_by_who_calls_it():
-    with Cluster(bundled()) as cluster:
-        cluster.stop()
-        found = callgrind.repeated(cluster, ["SELECT 1"], "SELECT 2", 3, ["LWLockAcquire"])
+def test_what_a_repeated_statement_calls_is_counted_by_who_calls_it(stopped):
+    found = callgrind.repeated(stopped, ["SELECT 1"], "SELECT 2", 3, ["LWLockAcquire"])
     assert found["exclusive"].sum() > 1000
     assert any(name.startswith("LWLockAcquire'") for name in found["function"])
     assert found.loc[found["function"] == "raw_parser", "calls"].sum() == 1
