@@ -16,7 +16,7 @@ from pgrerun.lab.server import Borrowed, bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import claims
-from tests.judging import UNTESTED, counted, judged, timed, word
+from tests.judging import UNTESTED, counted, judged, measured, timed, word
 
 CHAPTER = "optimizer"
 PARAMETERS = {"points": 5, "tuples": 10_000, "times": 10, "grid": 10, "pairs": 5}
@@ -165,10 +165,6 @@ def bed():
     found.close()
 
 
-def rows_of(bed, wanted, **changed):
-    return list(bed.measure(wanted, changed))
-
-
 def test_a_forced_method_leaves_no_trace(bed):
     changed = "SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val"
     with variants.session(bed.server) as connection:
@@ -233,22 +229,22 @@ def test_a_claim_for_which_a_fault_is_put_back_says_that_it_needs_a_server_of_ou
     lent = SimpleNamespace(name="the borrowed server", changed={})
     bed = Testbed(chapter_parameters(CHAPTER, PARAMETERS), bundled(), lent)
     with pytest.raises(CannotMeasure) as lacking:
-        rows_of(bed, experiment)
+        measured(bed, experiment)
     assert lacking.value.capability in claims.ledger()[claim].capabilities
 
 
 def test_extended_statistics_are_gone_afterwards(bed):
-    assert rows_of(bed, ranges.two_attributes)
+    assert measured(bed, ranges.two_attributes)
     assert bed.server.fetch("SELECT count(*) FROM pg_statistic_ext") == (0,)
 
 
 def test_a_false_order_is_believed_and_taken_back(bed):
-    found = rows_of(bed, suggestions.told_order)
+    found = measured(bed, suggestions.told_order)
     planned = [
         [row["method"] for row in found if row["chosen"] and row["wrong"] == wrong]
         for wrong in (False, True)
     ]
-    assert planned[0] != planned[1] and rows_of(bed, suggestions.told_order) == found
+    assert planned[0] != planned[1] and measured(bed, suggestions.told_order) == found
 
 
 def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url):
@@ -259,7 +255,7 @@ def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url):
             *(ranges.multiplied_ranges, scans.cold_scans, suggestions.daemon),
         ):
             with pytest.raises(CannotMeasure):
-                rows_of(bed, verb)
+                measured(bed, verb)
 
 
 # ---- what the rules make of rows
