@@ -1,5 +1,6 @@
 """Servers that the tests share. A test that restarts, crashes or fills one makes its own."""
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,9 @@ from servers import SMALL, url_of
 
 from pgrerun import cli, notebook
 from pgrerun.lab.instruments import perf
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, bundled
+from pgrerun.lab.testbed import Testbed
+from pgrerun.parameters import chapter_parameters
 
 # A job in the background, or under nohup, has these ignored, and so would the programs that tests
 # stop by them.
@@ -56,6 +59,31 @@ def cluster():
     """One small running cluster for the whole session; leave it running, drop what you make."""
     with Cluster(settings=SMALL) as server:
         yield server
+
+
+@pytest.fixture
+def connection(cluster):
+    """A connection to the session's cluster, with a schema that is called own and is gone later."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE SCHEMA own; SET search_path = own")
+        yield connection
+        connection.execute("DROP SCHEMA own CASCADE")
+
+
+@pytest.fixture(scope="session")
+def stopped():
+    """A cluster for single-user backends; leave it stopped."""
+    with Cluster() as server:
+        server.stop()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bed(request):
+    """The servers of the module's CHAPTER with its parameters, which make it SMALL."""
+    given = chapter_parameters(request.module.CHAPTER, request.module.SMALL)
+    with contextlib.closing(Testbed(given, bundled())) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

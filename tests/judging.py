@@ -141,3 +141,14 @@ def repeated(variants: Iterable[Mapping[str, Any]], blocks: int = 5) -> list[dic
 def timed(text: str, *values: object, blocks: int = 5) -> list[dict[str, Any]]:
     """Rows of a comparison, `repeated`, from a table in text as in `counted`."""
     return repeated(counted(text, *values), blocks)
+
+
+def where(factors: Mapping[str, Any], **values: Any) -> Change:
+    """A change of rows: those whose factors have these values get others in these columns."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        chosen = (frame[list(factors)] == list(factors.values())).all(axis=1)
+        frame.loc[chosen, list(values)] = list(values.values())
+        return frame
+
+    return change

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 import pytest
-from servers import SMALL
+from servers import SMALL, tell
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
@@ -82,13 +82,16 @@ file = os.open(sys.argv[1], os.O_RDWR)
 """
 
 
-def run(slow, path, code):
-    """Run Python code with `file` open, files beside it on the disk; seconds that it took."""
+def run(slow, path, code, below=None):
+    """Run Python code with `file` open, files beside it or below a folder on the disk.
+
+    Seconds that it took.
+    """
     began = time.monotonic()
     subprocess.run(
         [sys.executable, "-S", "-c", PROGRAM.format(code), str(path)],
         check=True,
-        env=os.environ | slow.environment(path.parent),
+        env=os.environ | slow.environment(below or path.parent),
     )
     return time.monotonic() - began
 
@@ -203,9 +206,7 @@ def test_memory_beside_it_holds_what_was_used_last(slow, tmp_path, code, reads, 
     pages.write_bytes(bytes(4 * 8192))
     for _ in range(2):  # it begins anew with each stretch
         with attached(slow).serving(Disk(1 * MS, 1 * MS, memory=2 * 8192)) as stretch:
-            command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(pages)]
-            environment = os.environ | slow.environment(tmp_path)
-            subprocess.run(command, check=True, env=environment)
+            run(slow, pages, code, below=tmp_path)
         counts = stretch.counts()
         assert (counts.reads.requests, counts.writes.requests) == (reads, writes)
 
@@ -217,8 +218,7 @@ def test_with_memory_other_files_cost_flushes_alone(slow, tmp_path, name):
     path.write_bytes(bytes(4 * 8192))
     code = "os.pwrite(file, bytes(32768), 0), os.pread(file, 32768, 0), os.fsync(file)"
     with attached(slow).serving(Disk(1 * MS, 1 * MS, 1 * MS, memory=8192)) as stretch:
-        command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(path)]
-        subprocess.run(command, check=True, env=os.environ | slow.environment(tmp_path))
+        run(slow, path, code, below=tmp_path)
     counts = stretch.counts()
     assert counts.all.requests == counts.flushes.requests == 1
 
@@ -306,17 +306,13 @@ def on_disk():
 
 
 def test_what_the_server_reads_is_what_the_disk_was_asked_for(on_disk):
-    slow, server = on_disk
-    environment = dict(os.environ)
-    with server.connect() as connection:
-        connection.execute("DROP TABLE IF EXISTS read")
-        connection.execute("CREATE TABLE read AS SELECT generate_series(1, 20000) AS number")
-        connection.execute("CHECKPOINT")
+    (slow, server), environment = on_disk, dict(os.environ)
+    made = "CREATE TABLE read AS SELECT generate_series(1, 20000) AS number"
+    flush = "SELECT pg_stat_force_next_flush()"
+    tell(server, "DROP TABLE IF EXISTS read", made, "CHECKPOINT")
     server.restart()
-    with server.connect() as connection:
-        [pages] = connection.execute("SELECT pg_relation_size('read') / 8192").fetchone()
-        connection.execute("SELECT count(*) FROM read WHERE number < 0")  # its catalogs
-        connection.execute("SELECT pg_stat_force_next_flush()")
+    tell(server, "SELECT count(*) FROM read WHERE number < 0", flush)  # its catalogs
+    [pages] = server.fetch("SELECT pg_relation_size('read') / 8192")
     server.restart()
     with server.connect() as connection:
         assert connection.execute("SHOW io_method").fetchone() == ("sync",)
@@ -324,7 +320,7 @@ def test_what_the_server_reads_is_what_the_disk_was_asked_for(on_disk):
             began = time.monotonic()
             connection.execute("SELECT count(*) FROM read")
             taken = time.monotonic() - began
-        connection.execute("SELECT pg_stat_force_next_flush()")
+        connection.execute(flush)
         query = (
             "SELECT sum(read_bytes) FROM pg_stat_io"
             " WHERE backend_type = 'client backend' AND object = 'relation'"
@@ -354,9 +350,8 @@ def test_a_server_that_crashed_on_it_recovers_on_it(on_disk):
     with slow.serving(Disk(flush=20 * MS)):
         server.crash()
     server.start()
-    with server.connect() as connection, slow.serving(Disk(flush=1 * MS)) as stretch:
-        connection.execute("CREATE TABLE recovered (id int)")
-        connection.execute("DROP TABLE recovered")
+    with slow.serving(Disk(flush=1 * MS)) as stretch:
+        tell(server, "CREATE TABLE recovered (id int)", "DROP TABLE recovered")
     assert stretch.counts().flushes.requests > 0
 
 

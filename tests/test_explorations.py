@@ -5,32 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from pgrerun.chapters.explorations import relations
-from pgrerun.chapters.explorations.experiments import (
-    buffer_pool,
-    by_release,
-    clock_sweep,
-    planner,
-    size_up,
-)
-from pgrerun.lab.server import bundled
-from pgrerun.lab.testbed import Testbed
-from pgrerun.parameters import chapter_parameters
-from tests.judging import judged, word
+from pgrerun.chapters.explorations.experiments import buffer_pool, by_release, clock_sweep, planner
+from pgrerun.lab.server import releases
+from tests.judging import UNTESTED, counted, judged, timed, word
 
+CHAPTER = "explorations"
+SMALL = {"tuples": 5000, "pairs": 5}
 CLEAN, AGAIN, DIRTY = buffer_pool.CLEAN, buffer_pool.AGAIN, buffer_pool.DIRTY
-
-
-@pytest.fixture(scope="module")
-def bed():
-    """Relations so small that its servers start and load in a few seconds."""
-    small = {"tuples": 5000, "slowed_tuples": 5000, "wait": 1, "pairs": 5}
-    found = Testbed(chapter_parameters("explorations", small), bundled())
-    yield found
-    found.close()
-
-
-def rows(experiment, bed):
-    return list(bed.measure(experiment, {}))
 
 
 @pytest.mark.parametrize(
@@ -43,160 +24,101 @@ def test_the_size_up_spans_a_hundredfold(largest, per_decade):
     assert found[0] * 100 == pytest.approx(largest, rel=0.05)
 
 
-# ---- dirty pages
+def test_a_clock_sweep_is_told_by_the_usage_that_it_counts(bed):
+    found = list(bed.measure(clock_sweep.survivors, {}))
+    alike = [row | {"usage": 1} if "usage" in row else row for row in found]
+    words = [word("expl-005", "explorations", survivors=rows) for rows in (found, alike)]
+    assert words == ["holds", "partly"]
 
 
-def test_a_ring_s_reader_writes_as_much_as_it_is_said_to(bed):
-    found = rows(buffer_pool.reader_pages, bed)
-    as_said = [row | {"written": row["read"] if row["before"] == DIRTY else 0} for row in found]
-    nothing = [row | {"written": 0} for row in found]
-    words = [word("expl-001", "explorations", reader_pages=r) for r in (found, as_said, nothing)]
-    assert words == ["partly", "holds", "partly"]
+def test_releases_are_taken_evenly_from_the_oldest_to_the_one_under_test(bed, monkeypatch):
+    there = {one: SimpleNamespace(number=n) for one, n in (("9.3", 90300), ("11", 110000))}
+    monkeypatch.setattr(by_release.fetched, "comparable", lambda: dict.fromkeys(there, ""))
+    monkeypatch.setattr(by_release.fetched, "chosen", there.get)
+    slow = SimpleNamespace(
+        borrowed=False, programs=bed.programs, parameters=SimpleNamespace(profile="laptop")
+    )
+    newest = releases.named(bed.programs.number)
+    assert list(by_release.compared(slow, 2)) == ["9.3", newest]
+    assert list(by_release.compared(slow, 5)) == ["9.3", "11", newest]
 
 
-def pools(again=1.0, **slowdowns):
-    """Rows of `reads_in_pools` whose slow-down by pool is this, in seven blocks.
+def test_what_a_reader_is_told_to_ask_his_own_server_can_be_asked(bed):
+    with bed.server.connect() as connection:
+        for name in ("yours_all_visible", "yours_who_writes"):
+            relations.SQL.run(connection, f"tables.{name}").fetchall()
 
-    The second read without an update takes `again` times as long as the first.
-    """
-    place = {"below": 0.54, "slides": 0.88, "equal": 1.0, "twice": 2.11, "above": 4.0}
-    return [
-        {"pool": place[pool], "before": before, "tuples": 1_000_000}
-        | {"time": time, "block": block, "comparison": 0}
-        for pool, slower in slowdowns.items()
-        for block in range(7)
-        for before, time in ((CLEAN, 100.0), (AGAIN, 100.0 * again), (DIRTY, 100.0 * slower))
+
+# ---- what the rules make of rows
+
+
+def in_blocks(rows, blocks=7):
+    """Rows that are found alike in each block, their factors with a fraction as well."""
+    return [row | {"block": block, "comparison": 0} for block in range(blocks) for row in rows]
+
+
+# Dirty pages in a pool as large as the relation that is read, and pages that its readers write.
+READER_PAGES = """
+pool  ring   before                            dirty_before  read  written
+1     True   after an update                   90            100   {0}
+1     False  after an update                   90            20    {1}
+1     True   after an update and a checkpoint  0             100   {2}
+1     False  after an update and a checkpoint  0             20    {2}
+"""
+
+
+def pools(below=1.0, equal=1.0, twice=1.0, again=1.0, tuples=1_000_000):
+    """Slow-downs by pool; the second read without an update takes `again` times as long."""
+    slower = {0.54: below, 0.88: 1.0, 1.0: equal, 2.11: twice, 4.0: 1.0}
+    found = [
+        {"pool": pool, "before": before, "tuples": tuples, "time": time}
+        for pool, slow in slower.items()
+        for before, time in ((CLEAN, 100.0), (AGAIN, 100.0 * again), (DIRTY, 100.0 * slow))
     ]
-
-
-@pytest.mark.parametrize(
-    ("slowdowns", "peak"),
-    [
-        ((1.03, 1.09, 1.0), "holds"),
-        # a pool with more leaves no peak, whatever the others have
-        ((1.09, 1.05, 1.0), "not so"),
-        ((1.03, 1.09, 1.2), "not so"),
-        ((1.03, 1.3, 1.2), "holds"),
-        ((1.0, 1.0, 1.0), "not so"),
-        ((1.0, 1.02, 1.0), "holds"),
-    ],
-)
-def test_a_peak_is_judged_by_the_times_in_each_pool(slowdowns, peak):
-    below, equal, above = slowdowns
-    given = {"below": below, "slides": 1.0, "equal": equal, "twice": above, "above": 1.0}
-    assert word("expl-003", "explorations", reads_in_pools=pools(**given)) == peak
+    return {"reads_in_pools": in_blocks(found)}
 
 
 def without_a_ring(equal, twice, above, again=1.0, tuples=1_000_000):
-    """Rows of `readers_without_a_ring`: slow-downs by pool, each with a checkpoint as 1."""
-    checkpointed = "after an update and a checkpoint"
+    """Slow-downs of readers without a ring by pool, each with a checkpoint as 1."""
+    checkpointed = buffer_pool.CHECKPOINTED
     times = [
-        (1.0, checkpointed, 1.0),
+        *((pool, checkpointed, 1.0) for pool in (1.0, 2.11, 4.0)),
         (1.0, f"{checkpointed}, again", again),
         *((pool, DIRTY, slower) for pool, slower in ((1.0, equal), (2.11, twice), (4.0, above))),
-        *((pool, checkpointed, 1.0) for pool in (2.11, 4.0)),
     ]
-    return [
-        {"pool": pool, "before": before, "tuples": tuples, "written": 10 if before == DIRTY else 0}
-        | {"time": 200.0 * time, "block": block, "comparison": 0}
-        for block in range(7)
+    found = [
+        {"pool": pool, "before": before, "tuples": tuples, "time": 200.0 * time}
+        | {"written": 10 if before == DIRTY else 0}
         for pool, before, time in times
     ]
+    return {"readers_without_a_ring": in_blocks(found)}
 
 
-@pytest.mark.parametrize(
-    ("slowdowns", "expected"),
-    [
-        ((1.4, 1.0, 1.0), "holds"),
-        ((1.4, 1.2, 1.0), "partly"),
-        ((1.4, 1.3, 1.3), "not so"),
-        # where there is nothing to avoid, whether it is avoided can't be asked
-        ((1.02, 1.0, 1.0), "not tested here"),
-        ((1.02, 1.0, 1.2), "not tested here"),
-        ((1.1, 1.0, 1.0, 1.09), "not tested here"),  # as two alike differ by as much
-    ],
-)
-def test_a_pool_avoids_what_an_update_costs_readers_without_a_ring(slowdowns, expected):
-    found = without_a_ring(*slowdowns)
-    assert word("expl-009", "explorations", readers_without_a_ring=found) == expected
-
-
-@pytest.mark.parametrize(
-    ("again", "expected"), [(1.0, "not so"), (0.98, "not so"), (0.9, "inconclusive")]
-)
-def test_a_pool_speaks_against_a_peak_only_by_both_reads_without_an_update(again, expected):
-    found = pools(again, below=1.0, slides=1.0, equal=1.05, twice=1.1, above=1.0)
-    assert word("expl-003", "explorations", reads_in_pools=found) == expected
-
-
-def test_what_a_reader_through_a_ring_takes_stands_beside():
-    given = {"below": 1.0, "slides": 1.0, "equal": 1.0, "twice": 1.0, "above": 1.0}
-    tables = {"reads_in_pools": pools(**given)}
-    tables["readers_without_a_ring"] = without_a_ring(1.4, 1.2, 1.0)
-    found = judged("expl-009", "explorations", **tables)
-    assert (found.verdict, str(found.beside["of a reader through a ring"].verdict)) == (
-        "partly",
-        "partly",
-    )
-
-
-def small_pool(slower, differ=(1.0,), blocks=40):
-    """Rows of `reads_in_a_small_pool`; the second read after a read takes turns in differing."""
-    return [
-        {"pool": 0.54, "before": before, "tuples": 1_000_000}
-        | {"time": time, "block": block, "comparison": 0}
-        for block in range(blocks)
-        for before, time in (
-            (CLEAN, 200.0),
-            (AGAIN, 200.0 * differ[block % len(differ)]),
-            (DIRTY, 200.0 * slower),
-        )
-    ]
-
-
-@pytest.mark.parametrize(
-    ("slower", "differ", "expected"),
-    [
-        (1.035, (1.0,), "holds"),
-        (1.0, (1.0,), "no effect"),
-        (1.2, (1.0,), "stronger"),
-        (0.9, (1.0,), "reversed"),
-        (1.035, (0.9, 1.11), "inconclusive"),  # two alike differ by more
-    ],
-)
-def test_a_small_slow_down_is_told_where_two_reads_alike_differ_by_less(slower, differ, expected):
-    found = small_pool(slower, differ)
-    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == expected
-
-
-def test_small_relations_set_every_claim_of_the_slow_down_aside():
-    found = [row | {"tuples": 20_000} for row in pools(below=2.0, slides=2, equal=2.0, twice=1.0)]
-    for claim in ("expl-003", "expl-004"):
-        assert word(claim, "explorations", reads_in_pools=found) == "not tested here"
-    found = without_a_ring(2.0, 1.0, 1.0, tuples=20_000)
-    assert word("expl-009", "explorations", readers_without_a_ring=found) == "not tested here"
-    found = [row | {"tuples": 20_000} for row in small_pool(2.0)]
-    assert word("expl-002", "explorations", reads_in_a_small_pool=found) == "not tested here"
-
-
-@pytest.mark.parametrize(
-    ("faster", "meanwhile", "spared", "expected"),
-    [
-        (0.9, (80, 90), [(32, 0), (30, 2)], "holds"),
-        (0.9, (80, 90), [(32, 32), (32, 32)], "partly"),  # the background writer's merit
-        (0.9, (0, 0), [(32, 0), (30, 2)], "partly"),  # by chance, as the checkpointer wrote none
-        (1.0, (80, 90), [(32, 0), (30, 2)], "partly"),
-        (1.0, (0, 0), [(24, 158), (158, 24)], "not so"),
-        (0.9, (80, 90), [(24, 158), (158, 24)], "inconclusive"),
-        (0.9, (0, 90), [(32, 0), (30, 2)], "inconclusive"),
-    ],
-)
-def test_a_delay_is_judged_by_the_time_that_it_saves_and_by_what_the_checkpointer_spares(
-    faster, meanwhile, spared, expected
-):
-    """`meanwhile` takes turns, `spared` are the reader's pages at once and after the delay."""
+def small_pool(slower, differ=(1.0,), tuples=1_000_000):
+    """A slow-down; the second read after a read takes turns in differing from the first."""
     found = [
-        {"tuples": 1_000_000, "block": block, "comparison": 0, "bgwriter": bgwriter, "event": event}
+        {"pool": 0.54, "before": before, "tuples": tuples, "block": block, "comparison": 0}
+        | {"time": 200.0 * times}
+        for block in range(40)
+        for before, times in ((CLEAN, 1), (AGAIN, differ[block % len(differ)]), (DIRTY, slower))
+    ]
+    return {"reads_in_a_small_pool": found}
+
+
+def waiting(
+    faster,
+    meanwhile=(80, 90),
+    spared=((32, 0), (30, 2)),
+    tuples=1_000_000,
+    with_nothing_to_write=70.0,
+):
+    """A delay before a read that so makes it faster.
+
+    Of blocks in turn what the checkpointer writes meanwhile, and the pages that the reader writes
+    at once and after the delay.
+    """
+    found = [
+        {"tuples": tuples, "block": block, "comparison": 0, "bgwriter": bgwriter, "event": event}
         | {"dirty": 1, "background_writer": 0, "client_backend": 0, "checkpointer": 0}
         | {"reader": reader, "meanwhile": written, "time": time}
         for bgwriter in ("as by default", "off")
@@ -204,60 +126,30 @@ def test_a_delay_is_judged_by_the_time_that_it_saves_and_by_what_the_checkpointe
         for event, reader, written, time in (
             ("update", spared[block % 2][0], 0, 100.0),
             ("update, wait", spared[block % 2][1], meanwhile[block % 2], 100.0 * faster),
-            ("update, checkpoint", 0, 0, 70.0),
+            ("update, checkpoint", 0, 0, with_nothing_to_write),
         )
     ]
-    assert word("expl-008", "explorations", waiting=found) == expected
-    fewer = [row | {"tuples": 5000} for row in found]
-    # as long as with nothing left to write: nothing that a delay could spare
-    none = [row | {"time": 100.0} if "checkpoint" in row["event"] else row for row in found]
-    for waits in (fewer, none):
-        assert word("expl-008", "explorations", waiting=waits) == "not tested here"
+    return {"waiting": found}
 
 
-def test_a_clock_sweep_is_told_by_the_usage_that_it_counts(bed):
-    found = rows(clock_sweep.survivors, bed)
-    alike = [row | {"usage": 1} if "usage" in row else row for row in found]
-    words = [word("expl-005", "explorations", survivors=r) for r in (found, alike)]
-    assert words == ["holds", "partly"]
+NOTHING_SPARED = ((24, 158), (158, 24))
 
 
-def test_a_hook_for_another_strategy_is_looked_up_in_the_program(bed):
-    found = rows(clock_sweep.provisions, bed)
-    hooked = [row | {"found": "a_hook" if "hook" in row["way"] else ""} for row in found]
-    words = [word("expl-036", "explorations", provisions=r) for r in (found, hooked)]
-    assert words == ["holds", "not so"]
-
-
-# ---- plans
-
-
-@pytest.mark.parametrize(
-    ("with_index", "without", "expected"),
-    [
-        (planner.GRID[:4], planner.GRID[:4], "holds"),
-        (planner.GRID[:4], (64,), "partly"),
-        ((), (), "not so"),
-    ],
-)
-def test_a_plan_is_looked_at_wherever_hashing_would_spill_with_an_index_and_without(
-    with_index, without, expected
-):
-    hashed, other = "HashAggregate(Seq Scan)", "GroupAggregate(Sort(Seq Scan))"
+def spilling(with_index, without):
+    """Plans where hashing would spill with the first four settings, which those given evade."""
     plans = [
-        {"state": state, "work_mem_kb": kb, "plan": other if kb in evaded else hashed}
+        {"state": state, "work_mem_kb": kb, "plan": SORTED if kb in evaded else HASHED}
         for state, evaded in ((planner.NEW, with_index), (planner.NO_INDEX, without))
         for kb in planner.GRID
     ]
     spills = [
         {"work_mem_kb": kb, "batches": 1 + 4 * (kb in planner.GRID[:4])} for kb in planner.GRID
     ]
-    found = word("expl-011", "explorations", grouping_plans=plans, hash_spills=spills)
-    assert found == expected
+    return {"grouping_plans": plans, "hash_spills": spills}
 
 
-def groupings(unique=(50.0, 100.0), other=80.0, twenty=()):
-    """Rows of `grouping_times` at the two smaller settings: of the picked plan and of the other.
+def groupings(unique=(50.0, 100.0), other=80.0, twenty=(), blocks=7):
+    """Times at the two smaller settings: of the picked plan and of the other.
 
     And of twenty groups, where their times are given.
     """
@@ -267,144 +159,65 @@ def groupings(unique=(50.0, 100.0), other=80.0, twenty=()):
         for picked, time in ((True, one), (False, other))
     ]
     times += [("twenty", kb, True, time) for kb, time in zip(planner.WORK_MEM, twenty)]
-    return [
+    found = [
         {"work_mem_kb": kb, "attribute": attribute, "plan": "a plan", "picked": picked}
-        | {"time": time, "block": block, "comparison": 0}
+        | {"time": time}
         for attribute, kb, picked, time in times
-        for block in range(7)
     ]
-
-
-HASHED, IN_ORDER = "HashAggregate(Seq Scan)", "GroupAggregate(Index Only Scan its key)"
-
-
-@pytest.mark.parametrize(
-    ("unique", "plans", "expected"),
-    [
-        ((50.0, 50.0), (HASHED, HASHED), "holds"),
-        ((50.0, 50.0), (IN_ORDER, HASHED), "partly"),  # what is slower has another cause
-        ((50.0, 50.0), (IN_ORDER, IN_ORDER), "partly"),
-        ((50.0, 20.0), (HASHED, HASHED), "partly"),
-        ((50.0, 20.0), (IN_ORDER, HASHED), "not so"),
-    ],
-)
-def test_many_groups_are_expected_to_be_slower_and_a_hash_table_to_be_why(unique, plans, expected):
-    picked = [
-        {"state": planner.NEW, "work_mem_kb": kb, "plan": plan}
-        for kb, plan in zip(planner.WORK_MEM, plans)
-    ]
-    times = groupings(unique, twenty=(20.0, 20.0))
-    tables = {"grouping_plans": picked, "grouping_times": times}
-    assert word("expl-016", "explorations", **tables) == expected
+    return {"grouping_times": in_blocks(found, blocks)}
 
 
 def twenties(times, open_by=(1, 1)):
-    """Rows of `twenty_times`; `open_by` takes turns in multiplying the first time."""
-    return [
+    """Times by setting; `open_by` takes turns in multiplying the first."""
+    found = [
         {"work_mem_kb": kb, "time": time * factors[block % 2], "block": block, "comparison": 0}
         for kb, time, factors in zip(planner.WORK_MEM, times, (open_by, (1, 1), (1, 1)))
         for block in range(7)
     ]
+    return {"twenty_times": found}
 
 
-@pytest.mark.parametrize(
-    ("unique", "twenty", "open_by", "expected"),
-    [
-        ((100.0, 50.0), (100.0, 50.0), (1, 1), "holds"),
-        ((50.0, 100.0), (100.0, 50.0), (1, 1), "not so"),
-        ((50.0, 100.0), (50.0, 100.0), (1, 1), "reversed"),
-        # one without a gain decides, whatever is open of the other
-        ((50.0, 100.0), (100.0, 95.0), (0.8, 1.25), "not so"),
-        ((100.0, 50.0), (100.0, 95.0), (0.8, 1.25), "inconclusive"),
-    ],
-)
-def test_both_statements_are_expected_to_gain_and_both_have_to_lose_for_the_opposite(
-    unique, twenty, open_by, expected
-):
-    tables = {"grouping_times": groupings(unique), "twenty_times": twenties(twenty, open_by)}
-    assert word("expl-015", "explorations", **tables) == expected
+PICKED = """
+state           work_mem_kb  plan
+never vacuumed  64           {0}
+never vacuumed  4096         {1}
+"""
+HASHED, SORTED = "HashAggregate(Seq Scan)", "GroupAggregate(Sort(Seq Scan))"
+IN_ORDER = "GroupAggregate(Index Only Scan its key)"
+TWENTY_GROUPS = """
+work_mem_kb  plan    batches  disk_kb  memory_kb  pages
+64           a plan  1        0        32         9
+4096         a plan  1        0        32         9
+30720        a plan  1        0        32         {0}
+"""
+# Query 1 made to hash: by work_mem batches, those on disk, and times.
+HASH_SPILLS = """
+work_mem_kb  batches  disk_kb
+64           {0}      {1}
+30720        1        0
+"""
+HASHING = """
+work_mem_kb  attribute  plan    picked  time
+64           unique2    hashed  False   {0}
+4096         unique2    hashed  False   100.0
+30720        unique2    hashed  False   100.0
+"""
 
-
-@pytest.mark.parametrize(
-    ("times", "pages", "expected"),
-    [
-        ((100.0, 100.0, 100.0), (9, 9, 9), "holds"),
-        ((100.0, 120.0, 100.0), (9, 9, 9), "partly"),
-        ((100.0, 100.0, 100.0), (9, 9, 8), "partly"),
-    ],
-)
-def test_few_groups_take_as_much_time_with_any_memory_and_do_the_same(times, pages, expected):
-    same = {"plan": "a plan", "batches": 1, "disk_kb": 0, "memory_kb": 32}
-    counted = [same | {"work_mem_kb": kb, "pages": n} for kb, n in zip(planner.WORK_MEM, pages)]
-    tables = {"twenty_groups": counted, "twenty_times": twenties(times)}
-    assert word("expl-018", "explorations", **tables) == expected
-
-
-@pytest.mark.parametrize(
-    ("picked", "batches", "slower", "expected"),
-    [
-        ("HashAggregate(Seq Scan)", 5, 1.5, "holds"),
-        ("HashAggregate(Seq Scan)", 5, 1.0, "partly"),
-        ("HashAggregate(Seq Scan)", 1, 1.5, "partly"),
-        ("GroupAggregate(Index Only Scan its key)", 5, 1.5, "partly"),
-    ],
-)
-def test_little_memory_has_to_make_the_planner_hash_and_hashing_slow(
-    picked, batches, slower, expected
-):
-    spilt = {64: batches, 30720: 1}
-    counted = [{"work_mem_kb": kb, "batches": n, "disk_kb": n - 1} for kb, n in spilt.items()]
-    times = [
-        {"work_mem_kb": kb, "attribute": planner.UNIQUE, "plan": planner.HASHED, "picked": False}
-        | {"time": time, "block": block, "comparison": 0}
-        for kb, time in ((64, 100.0 * slower), (4096, 100.0), (30720, 100.0))
-        for block in range(7)
-    ]
-    plans = [{"state": planner.NEW, "work_mem_kb": 64, "plan": picked}]
-    tables = {"grouping_plans": plans, "hash_spills": counted, "grouping_times": times}
-    assert word("expl-019", "explorations", **tables) == expected
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"), [(4, 3, "holds"), (4, 1, "partly"), (1, 1, "no effect")]
-)
-def test_planning_exceeds_execution_also_where_the_catalogs_are_cached(first, second, expected):
-    found = [
-        {"number": number, "planning": 0.1 * longer, "execution": 0.1}
-        | {"block": block, "comparison": 0}
-        for number, longer in ((1, first), (2, second))
-        for block in range(7)
-    ]
-    assert word("expl-027", "explorations", planning=found) == expected
-
-
-@pytest.mark.parametrize(
-    ("emptied", "restarted", "expected"),
-    [(100, 3, "holds"), (100, 1.5, "not so"), (1, 3, "holds")],
-)
-def test_the_first_lookup_is_judged_after_a_restart_that_keeps_the_kernels_cache(
-    emptied, restarted, expected
-):
-    longer = {size_up.EMPTIED: emptied, size_up.RESTARTED: restarted, size_up.OPENED: 1}
-    found = [
-        {"state": state, "first": 0.01 * times, "later": 0.01, "block": block, "comparison": 0}
-        for state, times in longer.items()
-        for block in range(7)
-    ]
-    assert word("expl-028", "explorations", first_lookups=found) == expected
-
-
-@pytest.mark.parametrize(
-    ("other", "blocks", "expected"),
-    [(80.0, 7, "partly"), (200.0, 7, "holds"), (200.0, 1, "inconclusive")],
-)
-def test_a_picked_plan_is_regretted_only_if_the_other_is_faster(other, blocks, expected):
-    found = [row for row in groupings(other=other) if row["block"] < blocks]
-    assert word("expl-014", "explorations", grouping_times=found) == expected
+PLANNING = """
+number  planning  execution
+1       {0}       0.1
+2       {1}       0.1
+"""
+FIRST_LOOKUPS = """
+state                            first  later
+restarted with nothing cached    {0}    0.01
+restarted with its files cached  {1}    0.01
+a new session of a warm server   0.01   0.01
+"""
 
 
 def joins(*picked, dearer=False, **changed):
-    """Rows of `join_plans`, by work_mem; with the print's sizes if they aren't changed."""
+    """Joins by work_mem; with the print's sizes if they aren't changed."""
     return [
         {"small": 100_000, "large": 1_000_000, "multiplier": 1, "work_mem_kb": kb}
         | {"of_small": "unique1", "of_large": "unique1", "picked": join}
@@ -415,48 +228,198 @@ def joins(*picked, dearer=False, **changed):
 
 
 HASH, MERGE = "Hash Join", "Merge Join"
+KEYED = {"of_small": "unique2", "of_large": "unique2"}
+
+
+def fitting(without_memory, in_memory, *larger):
+    """Joins where the small table has memory from 30 MB on, and others that decide nothing."""
+    own = joins(*[without_memory] * 5, *[in_memory] * 3)
+    hardly_larger = joins(*[MERGE] * 8, small=planner.THIRD, large=100_000)
+    return {"join_plans": own + hardly_larger + joins(*[MERGE] * 8, **KEYED) + [*larger]}
+
+
+PROVISIONS = """
+way                                         found
+a setting that chooses                      ''
+a hook for extensions                       {0}
+a function of its own in the program        {1}
+another strategy that a caller may ask for  {1}
+"""
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("claim", "tables", "said"),
     [
-        (joins(*[HASH] * 8), "holds"),
-        (joins(*[HASH] * 4, *[MERGE] * 4), "partly"),
-        (joins(*[HASH] * 4, *[MERGE] * 4, dearer=True), "not so"),
+        # either reader has to write for most of its pages, and after a checkpoint for none
+        ("expl-001", {"reader_pages": counted(READER_PAGES, 90, 18, 0)}, "holds"),
+        ("expl-001", {"reader_pages": counted(READER_PAGES, 14, 18, 0)}, "partly"),
+        ("expl-001", {"reader_pages": counted(READER_PAGES, 90, 2, 0)}, "partly"),
+        ("expl-001", {"reader_pages": counted(READER_PAGES, 90, 18, 5)}, "partly"),
+        ("expl-002", small_pool(1.035), "holds"),
+        ("expl-002", small_pool(1.0), "no effect"),
+        ("expl-002", small_pool(1.2), "stronger"),
+        ("expl-002", small_pool(0.9), "reversed"),
+        ("expl-002", small_pool(1.035, (0.9, 1.11)), "inconclusive"),  # two alike differ by more
+        ("expl-002", small_pool(2.0, tuples=20_000), UNTESTED),
+        ("expl-003", pools(1.03, 1.09), "holds"),
+        # a pool with more leaves no peak, whatever the others have
+        ("expl-003", pools(1.09, 1.05), "not so"),
+        ("expl-003", pools(1.03, 1.09, 1.2), "not so"),
+        ("expl-003", pools(1.03, 1.3, 1.2), "holds"),
+        ("expl-003", pools(), "not so"),
+        ("expl-003", pools(equal=1.02), "holds"),
+        # a pool speaks against a peak only by both reads without an update
+        ("expl-003", pools(1.0, 1.05, 1.1), "not so"),
+        ("expl-003", pools(1.0, 1.05, 1.1, again=0.98), "not so"),
+        ("expl-003", pools(1.0, 1.05, 1.1, again=0.9), "inconclusive"),
+        ("expl-003", pools(2.0, 2.0, 1.0, tuples=20_000), UNTESTED),
+        ("expl-004", pools(2.0, 2.0, 1.0, tuples=20_000), UNTESTED),
+        # a delay is judged by the time that it saves and by what the checkpointer spares
+        ("expl-008", waiting(0.9), "holds"),
+        # the background writer's merit, or by chance, as the checkpointer wrote none
+        ("expl-008", waiting(0.9, spared=((32, 32), (32, 32))), "partly"),
+        ("expl-008", waiting(0.9, meanwhile=(0, 0)), "partly"),
+        ("expl-008", waiting(1.0), "partly"),
+        ("expl-008", waiting(1.0, (0, 0), NOTHING_SPARED), "not so"),
+        ("expl-008", waiting(0.9, spared=NOTHING_SPARED), "inconclusive"),
+        ("expl-008", waiting(0.9, meanwhile=(0, 90)), "inconclusive"),
+        ("expl-008", waiting(0.9, tuples=5000), UNTESTED),
+        # as long as with nothing left to write: nothing that a delay could spare
+        ("expl-008", waiting(0.9, with_nothing_to_write=100.0), UNTESTED),
+        # a pool avoids what an update costs readers without a ring
+        ("expl-009", without_a_ring(1.4, 1.0, 1.0), "holds"),
+        ("expl-009", without_a_ring(1.4, 1.2, 1.0), "partly"),
+        ("expl-009", without_a_ring(1.4, 1.3, 1.3), "not so"),
+        # where there is nothing to avoid, whether it is avoided can't be asked
+        ("expl-009", without_a_ring(1.02, 1.0, 1.0), UNTESTED),
+        ("expl-009", without_a_ring(1.02, 1.0, 1.2), UNTESTED),
+        ("expl-009", without_a_ring(1.1, 1.0, 1.0, again=1.09), UNTESTED),  # two alike differ so
+        ("expl-009", without_a_ring(2.0, 1.0, 1.0, tuples=20_000), UNTESTED),
+        # a plan is looked at wherever hashing would spill, with an index and without
+        ("expl-011", spilling(planner.GRID[:4], planner.GRID[:4]), "holds"),
+        ("expl-011", spilling(planner.GRID[:4], (64,)), "partly"),
+        ("expl-011", spilling((), ()), "not so"),
+        # a picked plan is regretted only if the other is faster
+        ("expl-014", groupings(other=80.0), "partly"),
+        ("expl-014", groupings(other=200.0), "holds"),
+        ("expl-014", groupings(other=200.0, blocks=1), "inconclusive"),
+        # both statements are expected to gain, and both have to lose for the opposite
+        ("expl-015", groupings((100.0, 50.0)) | twenties((100.0, 50.0)), "holds"),
+        ("expl-015", groupings((50.0, 100.0)) | twenties((100.0, 50.0)), "not so"),
+        ("expl-015", groupings((50.0, 100.0)) | twenties((50.0, 100.0)), "reversed"),
+        # one without a gain decides, whatever is open of the other
+        ("expl-015", groupings((50.0, 100.0)) | twenties((100.0, 95.0), (0.8, 1.25)), "not so"),
+        (
+            "expl-015",
+            groupings((100.0, 50.0)) | twenties((100.0, 95.0), (0.8, 1.25)),
+            "inconclusive",
+        ),
+        # many groups are expected to be slower, and a hash table to be why
+        *(
+            (
+                "expl-016",
+                {"grouping_plans": counted(PICKED, *plans)}
+                | groupings((50.0, with_4mb), twenty=(20.0, 20.0)),
+                said,
+            )
+            for with_4mb, *plans, said in (
+                (50.0, HASHED, HASHED, "holds"),
+                (50.0, IN_ORDER, HASHED, "partly"),  # what is slower has another cause
+                (50.0, IN_ORDER, IN_ORDER, "partly"),
+                (20.0, HASHED, HASHED, "partly"),
+                (20.0, IN_ORDER, HASHED, "not so"),
+            )
+        ),
+        # few groups take as much time with any memory, and do the same
+        *(
+            (
+                "expl-018",
+                {"twenty_groups": counted(TWENTY_GROUPS, pages)} | twenties((100.0, time, 100.0)),
+                said,
+            )
+            for time, pages, said in (
+                (100.0, 9, "holds"),
+                (120.0, 9, "partly"),
+                (100.0, 8, "partly"),
+            )
+        ),
+        # little memory has to make the planner hash, and hashing slow
+        *(
+            (
+                "expl-019",
+                {
+                    "grouping_plans": counted(PICKED, plan, plan),
+                    "hash_spills": counted(HASH_SPILLS, batches, batches - 1),
+                    "grouping_times": timed(HASHING, time),
+                },
+                said,
+            )
+            for plan, batches, time, said in (
+                (HASHED, 5, 150.0, "holds"),
+                (HASHED, 5, 100.0, "partly"),
+                (HASHED, 1, 150.0, "partly"),
+                (IN_ORDER, 5, 150.0, "partly"),
+            )
+        ),
+        # planning exceeds execution also where the catalogs are cached
+        ("expl-027", {"planning": timed(PLANNING, 0.4, 0.3)}, "holds"),
+        ("expl-027", {"planning": timed(PLANNING, 0.4, 0.1)}, "partly"),
+        ("expl-027", {"planning": timed(PLANNING, 0.1, 0.1)}, "no effect"),
+        # the first lookup is judged after a restart that keeps the kernel's cache
+        ("expl-028", {"first_lookups": timed(FIRST_LOOKUPS, 1.0, 0.03)}, "holds"),
+        ("expl-028", {"first_lookups": timed(FIRST_LOOKUPS, 1.0, 0.015)}, "not so"),
+        ("expl-028", {"first_lookups": timed(FIRST_LOOKUPS, 0.01, 0.03)}, "holds"),
+        # a hash join is asked for where the small table fits in memory
+        ("expl-029", fitting(HASH, HASH), "holds"),
+        ("expl-029", fitting(MERGE, HASH), "holds"),
+        ("expl-029", fitting(HASH, MERGE), "not so"),
+        ("expl-029", fitting(HASH, HASH, *joins(*[MERGE] * 8, small=10_000)), "partly"),
+        # memory is ignored only if neither cost nor choice depends on it
+        ("expl-031", {"join_plans": joins(*[HASH] * 8)}, "holds"),
+        ("expl-031", {"join_plans": joins(*[HASH] * 4, *[MERGE] * 4)}, "partly"),
+        ("expl-031", {"join_plans": joins(*[HASH] * 4, *[MERGE] * 4, dearer=True)}, "not so"),
+        # the clustered index is judged on the slides' sizes
+        *(
+            (
+                "expl-032",
+                {
+                    "join_plans": joins(*[picked] * 8, **KEYED)
+                    + joins(*[MERGE] * 7, HASH, small=950_000, **KEYED)
+                },
+                said,
+            )
+            for picked, said in ((MERGE, "holds"), (HASH, "not so"))
+        ),
+        # a hook for another strategy is looked up in the program
+        ("expl-036", {"provisions": counted(PROVISIONS, "''", "a_function")}, "holds"),
+        ("expl-036", {"provisions": counted(PROVISIONS, "a_hook", "''")}, "not so"),
     ],
 )
-def test_memory_is_ignored_only_if_neither_cost_nor_choice_depends_on_it(given, expected):
-    assert word("expl-031", "explorations", join_plans=given) == expected
+def test_what_the_rules_make_of_rows(claim, tables, said):
+    assert word(claim, "explorations", **tables) == said
+
+
+def test_what_a_reader_through_a_ring_takes_stands_beside():
+    found = judged("expl-009", "explorations", **pools(), **without_a_ring(1.4, 1.2, 1.0))
+    beside = found.beside["of a reader through a ring"]
+    assert (found.verdict, beside.verdict) == ("partly", "partly")
+
+
+# By the relation's size: a lookup's time, and its pages.
+POINT_TIMES = """
+query   tuples   time
+lookup  10000    1.0
+lookup  1000000  {0}
+"""
+POINT_PLANS = """
+attribute  relation  plan        workers  tuples   pages
+unique2    a         Index Scan  0        10000    3
+unique2    a         Index Scan  0        1000000  {0}
+"""
 
 
 @pytest.mark.parametrize(
-    ("without_memory", "in_memory", "expected"),
-    [(HASH, HASH, "holds"), (MERGE, HASH, "holds"), (HASH, MERGE, "not so")],
-)
-def test_a_hash_join_is_asked_for_where_the_small_table_fits_in_memory(
-    without_memory, in_memory, expected
-):
-    own = joins(*[without_memory] * 5, *[in_memory] * 3)  # from 30 MB on it fits
-    hardly_larger = joins(*[MERGE] * 8, small=planner.THIRD, large=100_000)
-    clustered = joins(*[MERGE] * 8, of_small="unique2", of_large="unique2")
-    found = own + hardly_larger + clustered
-    assert word("expl-029", "explorations", join_plans=found) == expected
-    larger = joins(*[MERGE] * 8, small=10_000)
-    several = word("expl-029", "explorations", join_plans=found + larger)
-    assert several == {"holds": "partly"}.get(expected, expected)
-
-
-def test_the_clustered_index_is_judged_on_the_slides_sizes():
-    keyed = {"of_small": "unique2", "of_large": "unique2"}
-    own = joins(*[MERGE] * 8, **keyed)
-    others = joins(*[MERGE] * 7, HASH, small=950_000, **keyed)
-    assert word("expl-032", "explorations", join_plans=own + others) == "holds"
-    hashed = [row | {"picked": HASH} for row in own]
-    assert word("expl-032", "explorations", join_plans=hashed) == "not so"
-
-
-@pytest.mark.parametrize(
-    ("slower", "many", "blocks", "expected"),
+    ("slower", "pages", "blocks", "expected"),
     [
         (2.0, 3, 7, "holds"),
         (1.0, 4, 7, "partly"),
@@ -465,69 +428,42 @@ def test_the_clustered_index_is_judged_on_the_slides_sizes():
     ],
 )
 def test_a_lookup_gets_slower_by_its_time_and_its_pages_stand_beside(
-    slower, many, blocks, expected
+    slower, pages, blocks, expected
 ):
-    times = [
-        {"query": "lookup", "tuples": tuples, "time": time, "block": block, "comparison": 0}
-        for tuples, time in ((10_000, 1.0), (1_000_000, slower))
-        for block in range(blocks)
-    ]
-    same = {"attribute": "unique2", "relation": "a", "plan": "Index Scan", "workers": 0}
-    plans = [
-        same | {"tuples": tuples, "pages": n} for tuples, n in ((10_000, 3), (1_000_000, many))
-    ]
-    found = judged("expl-021", "explorations", point_times=times, point_plans=plans)
-    [pages] = found.beside.values()
-    assert (found.verdict, pages.verdict) == (expected, "holds" if many > 3 else "partly")
+    tables = {"point_times": timed(POINT_TIMES, slower, blocks=blocks)}
+    found = judged("expl-021", "explorations", point_plans=counted(POINT_PLANS, pages), **tables)
+    beside = [one.verdict for one in found.beside.values()]
+    assert (found.verdict, beside) == (expected, ["holds" if pages > 3 else "partly"])
+
+
+COLD = """
+small  large  cold_small  warm_small  warm_large  cold_large
+{0}    {1}    5.0         2.0         180.0       {2}
+"""
+AT_THE_PRINTED_RATE = """
+large  tuples  time    waiting
+{1}    {0}     1.0     0.9
+{1}    {1}     1658.0  0.9
+"""
 
 
 @pytest.mark.parametrize(
-    ("longer", "largest", "expected"),
+    ("cold_large", "largest", "expected"),
     [
-        (1658.0, 10_000_000, "holds"),
-        (200.0, 10_000_000, "weaker"),
-        (20_000.0, 10_000_000, "stronger"),
-        (1.0, 10_000_000, "no effect"),
-        (0.5, 10_000_000, "reversed"),
-        (200.0, 1_000_000, "not tested here"),
+        (3316.0, 10_000_000, "holds"),
+        (400.0, 10_000_000, "weaker"),
+        (40_000.0, 10_000_000, "stronger"),
+        (2.0, 10_000_000, "no effect"),
+        (1.0, 10_000_000, "reversed"),
+        (400.0, 1_000_000, UNTESTED),
     ],
 )
 def test_a_scan_a_hundred_times_as_large_is_judged_on_this_machine_s_own_disk(
-    longer, largest, expected
+    cold_large, largest, expected
 ):
-    small = largest // 100
-    same = {"comparison": 0, "cold_small": 5.0}
-    cold = [
-        same
-        | {"small": small, "large": largest, "block": block}
-        | {"warm_small": 2.0, "warm_large": 180.0, "cold_large": 2.0 * longer}
-        for block in range(7)
-    ]
-    set_to_the_printed_rate = [
-        {"comparison": 0, "large": largest, "tuples": tuples, "block": block}
-        | {"time": time, "waiting": 0.9}
-        for tuples, time in ((small, 1.0), (largest, 1658.0))
-        for block in range(7)
-    ]
-    tables = {"cold": cold, "scan_from_slow_disk": set_to_the_printed_rate}
-    found = judged("expl-022", "explorations", **tables)
-    assert found.verdict == expected
-    assert [str(one.verdict) for one in found.beside.values()] == ["weaker", "holds"]
-
-
-def test_releases_are_taken_evenly_from_the_oldest_to_the_one_under_test(bed, monkeypatch):
-    there = {one: SimpleNamespace(number=n) for one, n in (("9.3", 90300), ("11", 110000))}
-    monkeypatch.setattr(by_release.fetched, "comparable", lambda: dict.fromkeys(there, ""))
-    monkeypatch.setattr(by_release.fetched, "chosen", there.get)
-    slow = SimpleNamespace(
-        borrowed=False, programs=bed.programs, parameters=SimpleNamespace(profile="laptop")
-    )
-    newest = str(bed.programs.release[0])
-    assert list(by_release.compared(slow, 2)) == ["9.3", newest]
-    assert list(by_release.compared(slow, 5)) == ["9.3", "11", newest]
-
-
-def test_what_a_reader_is_told_to_ask_his_own_server_can_be_asked(bed):
-    with bed.server.connect() as connection:
-        for name in ("yours_all_visible", "yours_who_writes"):
-            relations.SQL.run(connection, f"tables.{name}").fetchall()
+    sizes = (largest // 100, largest)
+    slow = timed(AT_THE_PRINTED_RATE, *sizes)
+    cold = timed(COLD, *sizes, cold_large)
+    found = judged("expl-022", "explorations", cold=cold, scan_from_slow_disk=slow)
+    beside = [str(one.verdict) for one in found.beside.values()]
+    assert (found.verdict, beside) == (expected, ["weaker", "holds"])

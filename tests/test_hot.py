@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from judging import UNTESTED, changed_word, counted, opened, repeated, timed, word
+from judging import UNTESTED, changed_word, counted, opened, repeated, timed, where, word
 
 from pgrerun.chapters.hot.experiments import builds, threads_disk
 from pgrerun.chapters.hot.experiments.wal import AT_EVERY_VISIT, WITHOUT_ROOM
@@ -18,12 +18,9 @@ from pgrerun.chapters.hot.variants import (
     UNPRUNED,
     load,
     run_in_server,
-    run_pgbench,
-    vacuum,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments.counters import counts
-from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.lab.server.builds import registered
@@ -41,6 +38,12 @@ TINY = {
 }
 
 
+on_both_commits = pytest.mark.skipif(
+    not {builds.BEFORE, builds.WITH} <= set(registered()),
+    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
+)
+
+
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     with opened(tmp_path_factory.mktemp("runs"), "hot", TINY) as found:
@@ -55,31 +58,20 @@ def server(chapter):
 # ---- what is counted can come out otherwise
 
 
-def with_(where, **values):
-    """A change of rows: where columns have the values of `where`, others get these."""
-
-    def change(frame):
-        chosen = (frame[list(where)] == list(where.values())).all(axis=1)
-        frame.loc[chosen, list(values)] = list(values.values())
-        return frame
-
-    return change
-
-
 BTREE = {"what": "a column in a B-tree"}
 
 
 def waited_for(frame):
     """A twentieth more of the samples waits where any visit may prune."""
-    return with_({"pruned": AT_EVERY_VISIT}, content_lock=0.25)(frame.assign(content_lock=0.2))
+    return where({"pruned": AT_EVERY_VISIT}, content_lock=0.25)(frame.assign(content_lock=0.2))
 
 
 @pytest.mark.parametrize(
     ("claim", "changes", "expected"),
     [
         ("hot-006", {"fillfactors": lambda f: f.assign(room=0, at_once=0.0)}, "not so"),
-        ("hot-007", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
-        ("hot-025", {"cases": with_(BTREE, heap_only=100, same_page=0)}, "not so"),
+        ("hot-007", {"cases": where(BTREE, heap_only=100, same_page=0)}, "not so"),
+        ("hot-025", {"cases": where(BTREE, heap_only=100, same_page=0)}, "not so"),
         ("hot-027", {"broken_chains": lambda f: f.assign(old_finds=False)}, "still there"),
         ("hot-027", {"broken_chains": lambda f: f.assign(warnings="spam")}, "still there"),
         ("hot-029", {"rewrites": lambda f: f.assign(old_sees=0)}, "still there"),
@@ -95,24 +87,16 @@ def waited_for(frame):
             },
             "not so",
         ),
+        *(
+            pytest.param("hot-019", {"page_steps_then": change}, said, marks=on_both_commits)
+            for change, said in (
+                (lambda f: f.assign(state="normal"), "partly"),
+                (lambda f: f.assign(state="normal", made=1), "not so"),
+            )
+        ),
     ],
 )
 def test_other_rows_give_another_word(chapter, claim, changes, expected):
-    assert changed_word(chapter, claim, **changes) == expected
-
-
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
-@pytest.mark.parametrize(
-    ("claim", "changes", "expected"),
-    [
-        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal")}, "partly"),
-        ("hot-019", {"page_steps_then": lambda f: f.assign(state="normal", made=1)}, "not so"),
-    ],
-)
-def test_other_rows_of_hots_own_commit_give_another_word(chapter, claim, changes, expected):
     assert changed_word(chapter, claim, **changes) == expected
 
 
@@ -140,35 +124,6 @@ def test_variants_take_hot_away_or_leave_it_in_every_table(server, variant, hot)
         assert pages(connection, "accounts") == before  # pruned in any case
 
 
-def test_an_old_snapshot_keeps_versions_and_vacuum_as_before_hot_removes_them(server):
-    few = ours(1, 500)
-    load(few, server, UNPRUNED)
-    dead = "SELECT count(*) FROM heap_page_items(get_raw_page('accounts', 0)) WHERE t_xmax <> '0'"
-    server.extension("pageinspect")
-    with server.connect() as connection, snapshot(server) as old:
-        run_in_server(connection, few, "update_account", 200, seed=1)
-        connection.execute("VACUUM accounts")
-        assert connection.execute(dead).fetchone()[0] > 0
-        vacuum(connection, "accounts", old)
-        assert connection.execute(dead).fetchone()[0] == 0
-
-
-@pytest.mark.parametrize("load_by", [run_pgbench, run_in_server])
-@pytest.mark.parametrize(
-    ("script", "tables"), [(REDUCED, {"accounts"}), (FULL, {"accounts", "tellers", "branches"})]
-)
-def test_what_runs_inside_the_server_does_what_pgbench_does(server, load_by, script, tables):
-    few = ours(2, 300)
-    load(few, server)
-    total = "SELECT sum(delta), count(*), (SELECT sum(abalance) FROM accounts) FROM history"
-    with server.connect() as connection:
-        load_by(server if load_by is run_pgbench else connection, few, script, 120, seed=1)
-        updated = {name: counts(connection, name)["updated"] for name in BALANCED}
-        deltas, inserted, balance = connection.execute(total).fetchone()
-    assert updated == {name: 120 * (name in tables) for name in BALANCED}
-    assert inserted == 120 and deltas == balance > 120
-
-
 @pytest.mark.parametrize(
     ("name", "capability"),
     [("full_script", "timed_accounts = 20000"), ("pools", "larger relations")],
@@ -177,12 +132,6 @@ def test_what_is_too_small_to_tell_is_set_aside(chapter, name, capability):
     with pytest.raises(CannotMeasure) as lacking:
         list(chapter.bed.measure(chapter.experiments[name], {}))
     assert lacking.value.capability == capability
-
-
-def test_without_its_builds_it_says_how_they_are_registered(chapter, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(CannotMeasure, match="releases add before-hot FOLDER"):
-        next(builds.on_the_threads_servers(chapter.bed))
 
 
 # pairs of whole runs without autovacuum, and of so many that all parts of a run are there with it
@@ -222,11 +171,9 @@ def test_servers_that_take_turns_go_on_where_they_stopped_and_begin_anew_after_a
     assert done == [("new", "loaded"), ("new", 73, 50)]
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
-def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
+@on_both_commits
+def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter, monkeypatch):
+    monkeypatch.setattr(builds, "AS_SMALL", ())  # which run alike
     rows = chapter.run("on_the_threads_servers", accounts=2000).frame
     each = rows.set_index(["server", "relation"])[["before", "after", "updated", "hot_updated"]]
     for relation in ("accounts", "accounts_pkey"):
@@ -242,10 +189,7 @@ def test_the_servers_of_the_thread_are_run_on_relations_loaded_anew(chapter):
     assert found.loc["before-hot", "reads"] > found.loc["hot", "reads"] > 0
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     one, other = (
         chapter.run(name).frame.set_index(["sequence", "step", "line_pointer"])
@@ -260,10 +204,7 @@ def test_a_page_is_pruned_on_the_commit_with_hot_as_it_is_today(chapter):
     assert today.equals(then)
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
     with opened(tmp_path, "hot", TINY | {"timed_accounts": 400}) as chapter:
         rows = chapter.run("autovacuum_on_the_threads_disk").frame
@@ -274,10 +215,7 @@ def test_accounts_grows_under_autovacuum_and_without_it(tmp_path):
     assert rows["remaining"].between(0, 1).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_before_hot_data_outgrow_memory_on_the_threads_commits(tmp_path):
     with opened(tmp_path, "hot", TINY | {"timed_accounts": 4000}) as chapter:
         chapter.run("seeking_the_threads_disk_with_memory")
@@ -298,10 +236,7 @@ def test_data_that_outgrow_memory_are_asked_of_the_disk(tmp_path):
     assert (rows["busy"].drop((threads_disk.AS_THERE, UNPRUNED)) == 0).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_beside_an_old_transaction_every_version_is_passed(chapter):
     rows = chapter.run("beside_an_old_transaction").frame
     each = rows.set_index(["server", "updates"])["executed"].unstack()
@@ -309,10 +244,7 @@ def test_beside_an_old_transaction_every_version_is_passed(chapter):
     assert rows.set_index(["server", "updates"])["chain"].unstack()[60].eq(61).all()
 
 
-@pytest.mark.skipif(
-    not {builds.BEFORE, builds.WITH} <= set(registered()),
-    reason="the builds before-hot and hot aren't registered here (`pgrerun releases add`)",
-)
+@on_both_commits
 def test_a_queue_keeps_what_an_open_transaction_may_read_until_cluster_runs_without_it(chapter):
     rows = chapter.run("queue_then", jobs=500, batches=10).frame
     pages_ = rows.set_index(["moment", "server", "transaction_left_open"])["jobs"]
@@ -519,20 +451,24 @@ def by_scale(*gains, **given):
     """Ten clients without the index: gains by scale, and more where autovacuum runs, which is
     another claim's.
     """
-    found = merlins(9.0, pairs=2, scale=1, clients=10, autovacuum="on", **given)
-    for scale, gain in zip(builds.SCALES, gains, strict=True):
-        found += merlins(gain, scale=scale, clients=10, autovacuum="off", **given)
-    return {"merlins_setups": found}
+    vacuumed = merlins(9.0, pairs=2, scale=1, clients=10, autovacuum="on", **given)
+    each = [
+        row
+        for scale, gain in zip(builds.SCALES, gains, strict=True)
+        for row in merlins(gain, scale=scale, clients=10, autovacuum="off", **given)
+    ]
+    return {"merlins_setups": vacuumed + each}
 
 
 def setups(*gains, pairs=5, **given):
     """A set-up for each gain, or for the gains of its pairs of runs in turn."""
-    found = []
-    for scale, gain in enumerate(gains):
-        each = gain if isinstance(gain, tuple) else (gain,) * pairs
-        for block, one in enumerate(each):
-            rows = merlins(one, pairs=1, scale=scale, clients=1, autovacuum="off", **given)
-            found += [row | {"block": block} for row in rows]
+    each = [gain if isinstance(gain, tuple) else (gain,) * pairs for gain in gains]
+    found = [
+        row | {"block": block}
+        for scale, in_turn in enumerate(each)
+        for block, gain in enumerate(in_turn)
+        for row in merlins(gain, pairs=1, scale=scale, clients=1, autovacuum="off", **given)
+    ]
     return {"merlins_setups": found}
 
 

@@ -1,6 +1,7 @@
 """Counters against known work: an idle window, a tiny pool, an old release, a reset."""
 
 import pytest
+from servers import tell
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.instruments import counters, pgbench
@@ -12,10 +13,12 @@ from pgrerun.lab.server import Cluster
 def tiny():
     """The default of 1990: sixteen pages, so that nothing stays cached for the probe."""
     with Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as cluster:
-        with cluster.connect() as conn:
-            conn.execute("CREATE TABLE account (id int PRIMARY KEY, balance int, filler char(80))")
-            conn.execute("INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 5000) g")
-            conn.execute("VACUUM ANALYZE account")
+        tell(
+            cluster,
+            "CREATE TABLE account (id int PRIMARY KEY, balance int, filler char(80))",
+            "INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 5000) g",
+            "VACUUM ANALYZE account",
+        )
         yield cluster
 
 

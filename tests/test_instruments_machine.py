@@ -8,7 +8,7 @@ import time
 
 import psutil
 import pytest
-from servers import leave, running
+from servers import leave, running, tell
 
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
@@ -24,9 +24,8 @@ NOTHING = psutil.cpu_times()._replace(**dict.fromkeys(psutil.cpu_times()._fields
 @pytest.fixture(scope="module")
 def server():
     with Cluster(settings={"autovacuum": "off"}) as cluster:  # whose workers come when they like
-        with cluster.connect() as conn:
-            conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
-            conn.execute("VACUUM ANALYZE t")
+        made = "CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g"
+        tell(cluster, made, "VACUUM ANALYZE t")
         yield cluster
 
 

@@ -1,6 +1,7 @@
 """Pages: what a warm transaction touches is exactly known for a B-tree lookup."""
 
 import pytest
+from servers import tell
 
 from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.instruments import pages
@@ -19,9 +20,7 @@ def server():
     with Cluster(settings={"shared_buffers": "32MB"}) as cluster:
         for name in ("pageinspect", "pg_buffercache", "pg_freespacemap"):
             cluster.extension(name)
-        with cluster.connect() as conn:
-            conn.execute(ACCOUNT)
-            conn.execute("VACUUM (FREEZE, ANALYZE) account")
+        tell(cluster, ACCOUNT, "VACUUM (FREEZE, ANALYZE) account")
         yield cluster
 
 
@@ -50,18 +49,6 @@ def test_a_pool_too_small_is_no_answer():
     small = Cluster(settings={"shared_buffers": "128kB", "max_connections": 10})
     with small, pytest.raises(ServerError, match="larger shared_buffers"):
         pages.touched(small, ["SELECT count(*) FROM pg_attribute"])
-
-
-def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
-    conn.execute("UPDATE account SET balance = 1 WHERE id = 1")
-    page = pages.heap_page(conn, "account", 0)
-    first, last = page.iloc[0], page.iloc[-1]
-    assert "HEAP_HOT_UPDATED" in first["flags"] and "HEAP_ONLY_TUPLE" in last["flags"]
-    assert first["ctid"] == f"(0,{last['line_pointer']})"
-    conn.execute("VACUUM account")
-    page = pages.heap_page(conn, "account", 0)
-    assert page.loc[0, "state"] == "redirect" and page.loc[0, "flags"] == []
-    assert page.loc[page["points_to"][0] - 1, "state"] == "normal"
 
 
 def test_two_bits_that_mean_one_thing_together_are_told_as_that(conn):

@@ -27,11 +27,9 @@ CREATE TABLE drawn (n int, aid int, delta int, half int, at time);
 
 
 @pytest.fixture
-def connection(cluster):
-    with cluster.connect() as connection:
-        connection.execute(RELATIONS)
-        yield connection
-        connection.execute("DROP TABLE loaded, drawn")
+def connection(connection):
+    connection.execute(RELATIONS)
+    return connection
 
 
 def _drawn(connection, **given):

@@ -7,14 +7,6 @@ import pytest
 from pgrerun.errors import ServerError
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import single_user
-from pgrerun.lab.server import Cluster
-
-
-@pytest.fixture(scope="module")
-def stopped():
-    with Cluster() as cluster:
-        cluster.stop()
-        yield cluster
 
 
 def test_each_line_is_a_command_and_what_it_does_stays(stopped):

@@ -1,7 +1,6 @@
 """The chapter `measuring`: what is drawn from noise of known kind, and what its rules say."""
 
 import math
-from contextlib import closing
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -20,20 +19,13 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import callgrind, off_cpu, perf, pgbench
 from pgrerun.lab.instruments.pgbench import PgbenchResult
 from pgrerun.lab.models import repeated_runs
-from pgrerun.lab.server import bundled
-from pgrerun.lab.testbed import Block, Testbed
-from pgrerun.parameters import chapter_parameters
+from pgrerun.lab.testbed import Block
 from tests.judging import UNTESTED, counted, measured, timed, word
 
-TINY = {"pairs": 5, "clients": 2, "milliseconds": 50, "blocks": 8, "seconds": 0.5, "resamples": 50}
+CHAPTER = "measuring"
+SMALL = {"pairs": 5, "clients": 2, "milliseconds": 50, "blocks": 8, "seconds": 0.5, "resamples": 50}
 BLOCK = Block(0, 1, 0)
 SLOT = 0.05  # seconds
-
-
-@pytest.fixture(scope="module")
-def bed():
-    with closing(Testbed(chapter_parameters("measuring", TINY), bundled())) as found:
-        yield found
 
 
 # ---- repeats
@@ -175,8 +167,9 @@ def profiled(bed, monkeypatch, load, *samples):
     return list(lock_waits.profile(bed, load)), sample
 
 
-def test_profiles_that_hold_next_to_nothing_are_no_profiles(sampling, bed, monkeypatch):
+def test_profiles_that_hold_next_to_nothing_are_no_profiles(bed, monkeypatch):
     """An idle instrument would otherwise say that nobody is in the lock manager."""
+    monkeypatch.setattr(pgbench, "run", Mock())  # all tries would take a quarter of a minute
     nothing = pd.DataFrame({"dso": ["postgres"], "symbol": ["x"], "samples": [3]})
     with pytest.raises(CannotMeasure, match="samples"):
         profiled(bed, monkeypatch, lock_waits.FREE, *[nothing] * 9)
@@ -192,16 +185,12 @@ def test_a_profiler_that_came_too_late_is_given_a_longer_run(bed, monkeypatch):
     assert shares[lock_waits.POSTGRES] == 0.25 and shares[lock_waits.KERNEL] == 0.6
 
 
-def by_function(**samples):
-    return pd.Series(samples)
-
-
 def test_profiles_share_what_is_in_both_whatever_their_length():
-    one = by_function(heap_update=1200, XLogInsert=800)
-    assert lock_waits.overlap(one, by_function(schedule=3000), seed=1) == 0
-    longer = by_function(heap_update=60_000, XLogInsert=40_000)
+    one = pd.Series({"heap_update": 1200, "XLogInsert": 800})
+    assert lock_waits.overlap(one, pd.Series({"schedule": 3000}), seed=1) == 0
+    longer = pd.Series({"heap_update": 60_000, "XLogInsert": 40_000})
     assert lock_waits.overlap(one, longer, seed=1) == pytest.approx(1, abs=0.03)
-    waiting = by_function(heap_update=600, XLogInsert=400, LockAcquire=1000)
+    waiting = pd.Series({"heap_update": 600, "XLogInsert": 400, "LockAcquire": 1000})
     assert lock_waits.overlap(one, waiting, seed=1) == pytest.approx(0.5, abs=0.03)
 
 

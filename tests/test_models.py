@@ -6,12 +6,6 @@ from pgrerun.lab.models import closed_network, workstation
 from pgrerun.lab.models.workstation import Demand, simulate
 
 
-def test_a_single_customer_never_waits():
-    alone = closed_network.solve({"processor": 0.6, "disk": 0.4}, 1)
-    assert alone.throughput == pytest.approx(1.0)
-    assert alone.utilization == pytest.approx({"processor": 0.6, "disk": 0.4})
-
-
 def test_balanced_stations_follow_n_over_n_plus_m_minus_1():
     for customers in (1, 2, 5, 20):
         solution = closed_network.solve({"a": 1.0, "b": 1.0, "c": 1.0}, customers)

@@ -9,7 +9,6 @@ from pgrerun.lab.models.heap_growth import (
     Heap,
     Index,
     Size,
-    Step,
     grow,
     posting_list_size,
 )
@@ -47,18 +46,6 @@ def test_a_pruned_version_costs_a_line_pointer_and_a_kept_one_a_tuple():
     assert heap.kept == [0, 0, 0] and heap.dead[0] == updates
 
 
-def test_vacuum_gives_room_back_and_remembers_it():
-    heap = Heap(2 * LOADED, **ACCOUNT)
-    for number in range(20):
-        heap.update(number, pruning=False)
-    assert heap.pages == 3
-    heap.vacuum()
-    assert heap.spare == [0, 2] and heap.kept == [0, 0, 0]
-    for number in range(LOADED, LOADED + 12):  # six stay, six go to pages that are there
-        heap.update(number, pruning=False)
-    assert heap.pages == 3 and sum(heap.live) == 2 * LOADED
-
-
 def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
     tuples = 3 * 366 + 72
     index = Index(tuples)
@@ -90,27 +77,15 @@ def test_the_size_of_a_posting_list(count, size):
     assert posting_list_size(count) == size
 
 
-def test_growth_is_given_before_each_vacuum_and_vacuum_bounds_it():
-    rounds = 25
-    alone = list(grow(2000, [Step(400)] * rounds, **LAYOUT))
-    vacuumed = list(grow(2000, [Step(400, vacuum=True)] * rounds, **LAYOUT))
-    assert len(alone) == len(vacuumed) == rounds + 1
-    assert alone[:2] == vacuumed[:2]  # the first vacuum comes after the first look
-    assert vacuumed[-1].heap < alone[-1].heap
-    for sizes in ([size.heap for size in alone], [size.index for size in vacuumed]):
-        assert sizes == sorted(sizes), "no relation shrinks"
-
-
 @pytest.mark.parametrize("tuples", [300, 1000, 3000])
-def test_a_loaded_table_and_its_index_are_as_large_as_the_servers(cluster, tuples):
-    with cluster.connect() as connection:
-        connection.execute(  # gone with the session: other tests share the server
-            "CREATE TEMPORARY TABLE loaded (aid integer NOT NULL, bid integer, abalance integer,"
-            " filler character(84)) WITH (fillfactor = 90)"
-        )
-        connection.execute(
-            "INSERT INTO loaded SELECT aid, 1, 0, '' FROM generate_series(1, %s) AS aid", [tuples]
-        )
-        connection.execute("ALTER TABLE loaded ADD PRIMARY KEY (aid)")
-        size = "SELECT pg_relation_size('loaded') / 8192, pg_relation_size('loaded_pkey') / 8192"
-        assert next(grow(tuples, [], **LAYOUT)) == Size(*connection.execute(size).fetchone())
+def test_a_loaded_table_and_its_index_are_as_large_as_the_servers(connection, tuples):
+    connection.execute(
+        "CREATE TABLE loaded (aid integer NOT NULL, bid integer, abalance integer,"
+        " filler character(84)) WITH (fillfactor = 90)"
+    )
+    connection.execute(
+        "INSERT INTO loaded SELECT aid, 1, 0, '' FROM generate_series(1, %s) AS aid", [tuples]
+    )
+    connection.execute("ALTER TABLE loaded ADD PRIMARY KEY (aid)")
+    size = "SELECT pg_relation_size('loaded') / 8192, pg_relation_size('loaded_pkey') / 8192"
+    assert next(grow(tuples, [], **LAYOUT)) == Size(*connection.execute(size).fetchone())

@@ -14,7 +14,7 @@ from pgrerun.chapters.profiling.experiments import postgres95 as profiling
 from pgrerun.chapters.tp1.experiments import postgres95 as tp1
 from pgrerun.chapters.wisconsin.experiments import postgres95 as wisconsin
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
+from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases, started
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.server.builds import registered
 
@@ -74,9 +74,9 @@ def test_what_is_no_build_is_refused_and_files_are_removed(tmp_path: Path) -> No
         Backend(tmp_path, POSTGRES95)
     with pytest.raises(CannotMeasure, match="pgrerun releases add none-such"):
         Backend.of("none-such")
-    with Backend.of(BUNDLED) as backend:
-        assert backend.data.exists()
-    assert not backend.data.exists()
+    with started([BUNDLED, "none-such"]) as backends:
+        assert [*backends] == [BUNDLED] and backends[BUNDLED].data.exists()
+    assert not backends[BUNDLED].data.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The profiling chapter's query sets, its way from routine to subsystem, and its rules."""
 
 import subprocess
-from contextlib import closing, nullcontext
-from types import SimpleNamespace
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -12,24 +11,18 @@ from pgrerun.chapters.profiling.experiments import instructions, postgres95
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
-from pgrerun.lab.server import Cluster, builds, bundled, fetched, releases
+from pgrerun.lab.server import Cluster, bundled, fetched, releases
 from pgrerun.lab.server.binaries import installed
-from pgrerun.lab.testbed import Testbed
 from pgrerun.page import charts
-from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import UNTESTED, counted, judged, word
+from tests.judging import UNTESTED, counted, word
 
 NO_CALLGRIND = pytest.mark.skipif(
     callgrind.unavailable() is not None, reason=str(callgrind.unavailable())
 )
+CHAPTER = "profiling"
+SMALL = {}
 POSTGRES = bundled().path("postgres")
-
-
-@pytest.fixture
-def bed():
-    with closing(Testbed(chapter_parameters("profiling", {}), bundled())) as found:
-        yield found
 
 
 # ---- the query sets
@@ -131,29 +124,23 @@ def test_phases_add_up_and_a_utility_plans_as_well():
 
 
 @NO_CALLGRIND
-def test_groups_are_counted_apart_and_twice_the_same():
+def test_groups_are_counted_apart_and_twice_the_same(cluster, stopped):
     groups = {
         "warm-up": ["SELECT 1"],
         "few": ["SELECT count(*) FROM generate_series(1, 100)"],
         "many": ["SELECT count(*) FROM generate_series(1, 10000)"],
     }
-    with Cluster() as cluster:
-        with pytest.raises(RerunError, match="stop"):
-            callgrind.stacks(cluster, groups)
-        cluster.stop()
-        first, second = (
-            callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum()
-            for callers in (0, 30)
-        )
-        forgotten = callgrind.stacks(cluster, groups, callers=0, unreported={"warm-up", "few"})
-        if not kinds_of_instruction.unavailable():
-            found = kinds_of_instruction.kinds(cluster, groups, unreported={"warm-up"})
+    with pytest.raises(RerunError, match="stop"):
+        callgrind.stacks(cluster, groups)
+    first, second = (
+        callgrind.stacks(stopped, groups, callers=callers).groupby("group")["exclusive"].sum()
+        for callers in (0, 30)
+    )
     assert first["many"] > first["few"] + 10_000 * 50
     assert second.to_dict() == pytest.approx(first.to_dict(), rel=0.01)
-    assert set(forgotten["group"]) == {"many"}
-    assert forgotten["exclusive"].sum() == pytest.approx(first["many"], rel=0.01)
     if kinds_of_instruction.unavailable():
         return
+    found = kinds_of_instruction.kinds(stopped, groups, unreported={"warm-up"})
     checks = found[found["kind"] == kinds_of_instruction.ERROR_CHECK]
     checked = checks.groupby("group")["executed"].sum()
     total = found.groupby("group")["instructions"].sum()
@@ -165,18 +152,14 @@ def test_groups_are_counted_apart_and_twice_the_same():
 
 @NO_CALLGRIND
 @pytest.mark.skipif(bool(kinds_of_instruction.unavailable()), reason="objdump isn't installed")
-def test_steps_of_threaded_code_are_counted_for_every_row():
+def test_steps_of_threaded_code_are_counted_for_every_row(stopped):
     scan = "SELECT count(*) FROM generate_series(1, 1000) AS n WHERE"
     one, two = [f"{scan} n > 0"], [f"{scan} n > 0 AND n % 2 < 2"]
     groups = {"warm-up": [*one, *two], "one": one, "two": two}
-    with Cluster() as cluster:
-        cluster.stop()
-        found = kinds_of_instruction.threaded(
-            cluster, groups, "ExecInterpExpr", unreported={"warm-up"}
-        )
-        with pytest.raises(CannotMeasure):
-            kinds_of_instruction.threaded(cluster, groups, "ExecScan", unreported={"warm-up"})
-    by_group = found.set_index("group")
+    threaded = partial(kinds_of_instruction.threaded, stopped, groups, unreported={"warm-up"})
+    by_group = threaded("ExecInterpExpr").set_index("group")
+    with pytest.raises(CannotMeasure):
+        threaded("ExecScan")
     more = by_group.loc["two"] - by_group.loc["one"]
     # a row's number, its remainder, a comparison, and what asks whether it is so
     assert 4 * 1000 <= more["steps"] <= 1.01 * 4 * 1000
@@ -185,23 +168,18 @@ def test_steps_of_threaded_code_are_counted_for_every_row():
 
 
 @NO_CALLGRIND
-def test_a_warm_up_that_is_not_followed_changes_no_stack(monkeypatch):
+def test_a_warm_up_that_is_not_followed_changes_no_stack(stopped, monkeypatch):
     both = ["SELECT count(*) FROM generate_series(1, 1000)", "SELECT 1"]
-    groups = {"warm-up": both, "both": both}
-    with Cluster() as cluster:
-        cluster.stop()
-        always, late = (
-            instructions.pruned(
-                callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=late)
-            )
-            for late in (False, True)
-        )
-        # as where processes mustn't be traced
-        monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
-        with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
-            callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=True)
+    stacks = partial(callgrind.stacks, stopped, {"warm-up": both, "both": both})
+    always, late = (
+        instructions.pruned(stacks(unreported={"warm-up"}, late=late)) for late in (False, True)
+    )
     # a jump through the program's linkage table is counted in the one case and not in the other
     assert len(late) > 10 and late == pytest.approx(always, abs=0.002 * sum(always.values()))
+    # as where processes mustn't be traced
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
+    with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
+        stacks(unreported={"warm-up"}, late=True)
 
 
 def test_frames_lie_below_their_callers_and_fill_them():
@@ -242,27 +220,6 @@ def test_code_is_known_for_the_other_processor_and_for_no_third():
 # ---- builds of Postgres95
 
 
-def test_a_build_that_is_missing_or_cannot_be_started_leaves_out_its_variant_alone(
-    bed, monkeypatch, tmp_path
-):
-    empty = builds.Build("postgres95-no-assertions", str(tmp_path), "1.01", "", 32, 0, False)
-    found = pd.DataFrame([{"function": "f", "file": "", "object": "", "exclusive": 1, "calls": 1}])
-    monkeypatch.setattr(builds, "registered", lambda: {"postgres95": None, empty.name: empty})
-    monkeypatch.setattr(builds, "LEFT", {})
-    monkeypatch.setattr(postgres95, "load", lambda backend: None)
-    monkeypatch.setattr(postgres95, "profiled", lambda *_, **__: found)
-    real, stand_in = postgres95.Backend.of, SimpleNamespace(copied=lambda: nullcontext())
-    with monkeypatch.context() as patch:
-        started = lambda name, *more: nullcontext(stand_in) if name == "postgres95" else real(name)
-        patch.setattr(postgres95.Backend, "of", started)
-        kept = list(postgres95.postgres95_profile(bed))
-    assert {row["variant"] for row in kept} == {"assertions"}
-    assert [*builds.LEFT] == [empty.name] and "no program" in builds.LEFT[empty.name]
-    monkeypatch.setattr(builds, "registered", dict)
-    with pytest.raises(CannotMeasure, match="postgres95"):
-        list(postgres95.postgres95_profile(bed))
-
-
 def test_what_malloc_and_free_call_without_a_name_is_theirs_and_no_call_of_them():
     counted_by_caller = {
         "malloc'palloc": (40, 4),
@@ -285,12 +242,6 @@ def test_what_malloc_and_free_call_without_a_name_is_theirs_and_no_call_of_them(
         "(without a name)": (18, 6),
         "ExecScan": (5, 1),
     }
-
-
-def test_a_claim_whose_build_is_missing_names_it():
-    without = asking(200_000, for_nine=3.0, dearest="assertions")
-    found = judged("lai-007", "profiling", **without)
-    assert found.capability == "build postgres95-every-attribute"
 
 
 # ---- what the rules make of rows
@@ -453,15 +404,14 @@ def ruling(
     """What the rule manager takes that asks first, and that asks for each attribute; the same of
     each of so many others, and what has no name.
     """
-    found = []
-    for variant, own in zip(builds, (first, each)):
-        of_all = [("prs2Retrieve", "rule manager", own), ("(without a name)", "lib", 1_000_000)]
-        of_all += [(f"Exec{number}", "executor", 20_000) for number in range(others)]
-        found += [
-            {"variant": variant, "routine": name, "file": "a.c", "subsystem": subsystem}
-            | {"instructions": cost, "calls": 1}
-            for name, subsystem, cost in of_all
-        ]
+    rest = [(f"Exec{number}", "executor", 20_000) for number in range(others)]
+    rest.append(("(without a name)", "lib", 1_000_000))
+    found = [
+        {"variant": variant, "routine": name, "file": "a.c", "subsystem": subsystem}
+        | {"instructions": cost, "calls": 1}
+        for variant, own in zip(builds, (first, each))
+        for name, subsystem, cost in (("prs2Retrieve", "rule manager", own), *rest)
+    ]
     return {"postgres95_changes": found}
 
 

@@ -9,13 +9,10 @@ from pgrerun.lab.relations import Parts
 @pytest.mark.parametrize(
     "parts", [Parts(210), Parts(wide=True), Parts(7, wide=True), Parts(40_000)]
 )
-def test_every_engine_has_the_same_tuples(cluster, parts):
-    with cluster.connect() as connection:
-        parts.load(connection, "parts_of_1981", "hash")
-        stored = connection.execute(
-            "SELECT pnum, pname, color, weight, qoh FROM parts_of_1981 ORDER BY ctid"
-        ).fetchall()
-        connection.execute("DROP TABLE parts_of_1981")
+def test_every_engine_has_the_same_tuples(connection, parts):
+    parts.load(connection, "parts_of_1981", "hash")
+    ordered = "SELECT pnum, pname, color, weight, qoh FROM parts_of_1981 ORDER BY ctid"
+    stored = connection.execute(ordered).fetchall()
     computed = [row[:5] for row in parts.rows()]
     assert stored == computed
     # what is inserted after the load meets the pages of tuples with the same pnum
@@ -36,10 +33,8 @@ def test_few_parts_are_black_and_there_is_at_least_one_part():
         Parts(0)
 
 
-def test_somebody_elses_parts_are_left_alone(cluster):
-    with cluster.connect() as connection:
-        connection.execute("CREATE TABLE parts_of_1981 (kept) AS SELECT 7")
-        with pytest.raises(Exception, match="left alone"):
-            Parts(1).load(connection, "parts_of_1981")
-        assert connection.execute("SELECT kept FROM parts_of_1981").fetchall() == [(7,)]
-        connection.execute("DROP TABLE parts_of_1981")
+def test_somebody_elses_parts_are_left_alone(connection):
+    connection.execute("CREATE TABLE parts_of_1981 (kept) AS SELECT 7")
+    with pytest.raises(Exception, match="left alone"):
+        Parts(1).load(connection, "parts_of_1981")
+    assert connection.execute("SELECT kept FROM parts_of_1981").fetchall() == [(7,)]

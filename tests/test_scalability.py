@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from servers import tell
 
 from pgrerun.chapters.scalability import load
 from pgrerun.chapters.scalability.experiments import (
@@ -28,12 +29,14 @@ from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, bundled, open_server
+from pgrerun.lab.server.builds import registered
 from pgrerun.lab.testbed import Block, Testbed
 from pgrerun.parameters import chapter_parameters
 from tests.judging import UNTESTED, counted, judged, measured, repeated, timed, word
 
 COSTS = model.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
 BLOCK = Block(index=0, seed=1, position=0)
+CHAPTER = "scalability"
 SMALL = {"pairs": 5, "most_clients": 16, "seconds": 0.05, "commit_clients": 8}
 
 
@@ -45,12 +48,6 @@ def opened(guest=None, rows=None, **given):
         guest,
         rows=lambda name: kept.get(name, []),
     )
-
-
-@pytest.fixture(scope="module")
-def bed():
-    with closing(opened()) as found:
-        yield found
 
 
 def on_builds(bed, experiment, **changed):
@@ -107,14 +104,6 @@ def test_a_load_is_tried_out_once_and_longer_until_its_time_tells_something(bed,
     assert asked[-1] == 100
 
 
-def test_a_client_may_send_several_lookups_together(bed):
-    one = load.SQL.script("lookup")
-    assert load.Load(bed, None, "lookup", 1).text == one
-    sent = load.Load(bed, None, "lookup", 1, together=3).text.splitlines()
-    assert (sent[0], sent[-1]) == ("\\startpipeline", "\\endpipeline")
-    assert sent.count("\\syncpipeline") == 3 and len(sent) == 2 + 3 * (1 + len(one.splitlines()))
-
-
 def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, bed):
     tested = load.loaded(bed)
     monkeypatch.setattr(type(tested), "can", lambda server, capability: False)
@@ -147,9 +136,6 @@ def test_strong_locks_elsewhere_push_all_others_off_the_fast_path(bed):
     assert share[locks.FAST] == 1 and 0 < share[locks.TABLE] < 1 and share[locks.HELD] < 0.1
 
 
-LOCK_TABLE = "a partition of the lock table"
-
-
 def test_locks_of_2012_are_counted_as_often_as_they_are_taken(bed):
     replaced = on_builds(bed, light_locks.page_replacement, lookups=500)
     taken = {(row["build"], row["data"]): row["exclusively"] for row in replaced}
@@ -161,8 +147,9 @@ def test_locks_of_2012_are_counted_as_often_as_they_are_taken(bed):
     assert {row["sessions"] for row in inserted} >= {1, 2}
     assert all(row["exclusively"] == pytest.approx(row["records"], rel=0.02) for row in inserted)
     looked_up = on_builds(bed, light_locks.lookup_locks)
-    taken = {row["build"]: row["exclusively"] for row in looked_up if row["lock"] == LOCK_TABLE}
-    assert taken["9.1-lwlock-stats"] > taken["9.2-lwlock-stats"]
+    taken = {(row["build"], row["lock"]): row["exclusively"] for row in looked_up}
+    before, after = (taken[one, "a partition of the lock table"] for one in light_locks.COUNTING)
+    assert before > after
     assert not any(row["blocked"] for row in looked_up)
 
 
@@ -198,27 +185,19 @@ def test_writers_on_builds_wait_for_what_is_told(bed):
 # ---- the commit log and the WAL
 
 
+@pytest.mark.skipif("9.1" not in registered(), reason="the build 9.1 isn't registered here")
 def test_aged_rows_come_from_all_pages_of_the_log_and_none_has_a_hint():
-    try:
-        found = builds.programs("9.1")
-    except CannotMeasure as reason:
-        pytest.skip(str(reason))
-    with Cluster(found) as tested:
-        relations = Pgbench(1, 20_000, prefix="aged_")
-        relations.load(tested)
-        with tested.connect() as connection:
-            connection.execute("UPDATE aged_accounts SET abalance = 1 WHERE aid <= 100")
+    with Cluster(builds.programs("9.1")) as tested:
+        Pgbench(1, 20_000, prefix="aged_").load(tested)
+        tell(tested, "UPDATE aged_accounts SET abalance = 1 WHERE aid <= 100")
         commit_log.age_rows(tested, "aged_accounts", pages=40, seed=1)
         assert commit_log.kept(tested) == 8
+        hinted = """SELECT sum((t_infomask & 256 <> 0)::int) FROM heap_page_items(
+            get_raw_page('aged_accounts', 100))"""
         asked = """SELECT count(*), count(DISTINCT xmin::text::bigint / 32768), sum(abalance)
             FROM aged_accounts"""
-        with tested.connect() as connection:
-            hinted = """SELECT sum((t_infomask & 256 <> 0)::int) FROM heap_page_items(
-                get_raw_page('aged_accounts', 100))"""
-            assert connection.execute(hinted).fetchone() == (0,)
-            found = connection.execute(asked).fetchone()
-            assert found == (20_000, 40, 100)
-            connection.execute("UPDATE aged_accounts SET abalance = 2")
+        assert [tested.fetch(one) for one in (hinted, asked)] == [(0,), (20_000, 40, 100)]
+        tell(tested, "UPDATE aged_accounts SET abalance = 2")
 
 
 def test_ageing_leaves_updated_rows_and_what_is_no_row():
@@ -260,26 +239,25 @@ def test_what_is_kept_of_the_commit_log_is_what_the_sources_say(bed):
     assert [pages["9.2", pool] for pool in commit_log.POOLS] == [4, 32, 32]  # CLOGShmemBuffers
 
 
-SESSIONS = (commit_log.READER, commit_log.SAME_PAGE, commit_log.OTHER_PAGES)
-
-
-def slow_page(*waiting):
-    """Who waits for a slow page of the commit log: who needs it, and on some servers others."""
-    return [
-        {
-            "server": server,
-            "session": session,
-            "waits": session != commit_log.OTHER_PAGES or server in waiting,
-        }
-        for server in ("9.1", "9.2", "today")
-        for session in SESSIONS
-    ]
+# Who waits for a slow page of the commit log: who needs it, and on some servers others.
+SLOW_PAGE = """
+server  session                                         waits
+'9.1'   reads the slow page                             True
+'9.1'   needs the same page                             True
+'9.1'   needs one page after another, but not that one  {0}
+'9.2'   reads the slow page                             True
+'9.2'   needs the same page                             True
+'9.2'   needs one page after another, but not that one  {1}
+today   reads the slow page                             True
+today   needs the same page                             True
+today   needs one page after another, but not that one  {2}
+"""
 
 
 def test_who_needs_other_pages_waits_for_the_slow_one_in_9_1_alone(monkeypatch, bed):
     monkeypatch.setattr(commit_log, "DELAY", 3.0)  # longer than a busy machine makes anybody wait
     found = on_builds(bed, commit_log.slow_clog_page)
-    assert sorted(found, key=str) == sorted(slow_page("9.1"), key=str)
+    assert sorted(found, key=str) == sorted(counted(SLOW_PAGE, True, False, False), key=str)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +267,8 @@ def test_who_needs_other_pages_waits_for_the_slow_one_in_9_1_alone(monkeypatch, 
 def test_a_page_that_is_not_slow_or_a_bug_that_9_1_hides_gives_no_verdict(
     monkeypatch, bed, waits, why
 ):
-    ends = {session: commit_log.DELAY * (session in waits) for session in SESSIONS}
+    every = (commit_log.READER, commit_log.SAME_PAGE, commit_log.OTHER_PAGES)
+    ends = {session: commit_log.DELAY * (session in waits) for session in every}
     stand_ins = {
         "complete": lambda pairs: ["9.1"],
         "programs": lambda name: bed.programs,
@@ -455,18 +434,9 @@ def test_clients_are_placed_on_processors_of_their_own(monkeypatch, bed):
     assert os.sched_getaffinity(0) == usable
 
 
-def test_builds_that_are_not_registered_set_their_experiments_aside(monkeypatch, bed):
-    monkeypatch.setattr(builds.builds, "registered", dict)
-    for one in (builds.lookup_calls, builds.dead_tuples, builds.commits_on_builds):
-        with pytest.raises(CannotMeasure, match="registered"):
-            list(bed.measure(one, {}))
-
-
 @pytest.mark.skipif(bool(callgrind.unavailable()), reason=str(callgrind.unavailable()))
-def test_what_a_repeated_statement_calls_is_counted_by_who_calls_it():
-    with Cluster(bundled()) as cluster:
-        cluster.stop()
-        found = callgrind.repeated(cluster, ["SELECT 1"], "SELECT 2", 3, ["LWLockAcquire"])
+def test_what_a_repeated_statement_calls_is_counted_by_who_calls_it(stopped):
+    found = callgrind.repeated(stopped, ["SELECT 1"], "SELECT 2", 3, ["LWLockAcquire"])
     assert found["exclusive"].sum() > 1000
     assert any(name.startswith("LWLockAcquire'") for name in found["function"])
     assert found.loc[found["function"] == "raw_parser", "calls"].sum() == 1
@@ -663,6 +633,26 @@ server  data          sessions  processors  lookups
 """
 
 
+def commits_of(gain, brief, few, computing):
+    """`gain` is that of 9.2 with the usual flush, with the longest one half of it is."""
+    return repeated(
+        {"build": build, "clients": number, "flush": flush, "flush_ms": milliseconds}
+        | {"tps": tps, "computing": computing}
+        for number, flush, milliseconds, gained in (
+            (2, "as set", 5, few),
+            (250, "as set", 5, gain),
+            (250, "brief", 1, brief),
+            (250, "long", 10, gain / 2),
+        )
+        for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gained))
+    )
+
+
+def last_differs(text, *values, **found):
+    """Rows of a table, of whose last block others were found."""
+    return [row | (found if row["block"] == 4 else {}) for row in timed(text, *values)]
+
+
 @pytest.mark.parametrize(
     ("claim", "processors", "tables", "said"),
     [
@@ -779,6 +769,14 @@ server  data          sessions  processors  lookups
                 (2, 0.0, 0.0, UNTESTED),
             )
         ),
+        # runs that differ decide nothing
+        *(
+            ("haas-017", 0, {"writer_contention": last_differs(*rows, any_other=60.0)}, said)
+            for *rows, said in (
+                (CONTENTION, 32, 50.0, 49.0, "inconclusive"),
+                (CONTENTION, 2, 50.0, 49.0, UNTESTED),
+            )
+        ),
         # sooner on the disk, fewer questions of a scan, and more of its throughput left
         *(
             (
@@ -803,13 +801,29 @@ server  data          sessions  processors  lookups
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 128, 256)}, "partly"),
         ("haas-019", 0, {"clog_buffers_on_builds": counted(CLOG_BUFFERS, 32, 32)}, "different now"),
         # a bug that 9.1 shows is fixed where no later server does
-        ("haas-020", 0, {"slow_clog_page": slow_page("9.1")}, "fixed"),
-        ("haas-020", 0, {"slow_clog_page": slow_page()}, UNTESTED),
-        ("haas-020", 0, {"slow_clog_page": slow_page("9.1", "9.2")}, "still there"),
-        ("haas-020", 0, {"slow_clog_page": slow_page("9.1", "today")}, "still there"),
+        ("haas-020", 0, {"slow_clog_page": counted(SLOW_PAGE, True, False, False)}, "fixed"),
+        ("haas-020", 0, {"slow_clog_page": counted(SLOW_PAGE, False, False, False)}, UNTESTED),
+        ("haas-020", 0, {"slow_clog_page": counted(SLOW_PAGE, True, True, False)}, "still there"),
+        ("haas-020", 0, {"slow_clog_page": counted(SLOW_PAGE, True, False, True)}, "still there"),
         # questions that are asked once are spared where no hint can be set
         ("haas-021", 0, {"dead_tuples": counted(DEAD_TUPLES, 2)}, "holds"),
         ("haas-021", 0, {"dead_tuples": counted(DEAD_TUPLES, 4)}, "not so"),
+        # group commit is judged on both releases, where 9.1 waits
+        *(
+            (claim, 0, {"commits_on_builds": commits_of(*how)}, said)
+            for *how, words in (
+                (14.0, 7.0, 1.0, 0.2, ["holds", "holds", "holds"]),
+                (14.0, 4.0, 1.0, 0.2, ["holds", "partly", "holds"]),
+                (20.0, 9.0, 1.0, 0.2, ["holds", "stronger", "holds"]),
+                (3.0, 4.0, 1.0, 0.2, ["holds", "weaker", "holds"]),
+                (14.0, 7.0, 1.0, 0.7, ["holds", UNTESTED, "holds"]),  # 9.1 computes
+                (14.0, 7.0, 1.5, 0.2, ["holds", "holds", "partly"]),  # a huge benefit with few
+                (1.01, 1.0, 1.0, 0.2, ["no effect", "", "partly"]),  # half of it is a loss
+                (1.01, 1.0, 1.5, 0.2, ["no effect", "", "not so"]),
+            )
+            for claim, said in zip(("haas-022", "haas-026", "haas-027"), words)
+            if said
+        ),
         # before is 9.1 itself
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 80.0)}, "holds"),
         ("haas-023", 0, {"copied_on_builds": counted(COPIED, 25.0)}, "no effect"),
@@ -866,6 +880,13 @@ server  data          sessions  processors  lookups
                 (2, 90.0, 50.0, 30.0, UNTESTED),
             )
         ),
+        *(
+            ("haas-084", 0, {"divided_insertion": last_differs(*rows, process_array=12.0)}, said)
+            for *rows, said in (
+                (DIVIDED, 32, 90.0, 50.0, 8.0, "inconclusive"),
+                (DIVIDED, 2, 90.0, 50.0, 8.0, UNTESTED),
+            )
+        ),
         # a pool that is too small, on 9.2
         *(
             ("haas-086", 0, {"in_pools": timed(IN_POOLS, processors, lookups)}, said)
@@ -884,35 +905,20 @@ def test_what_the_rules_make_of_rows(claim, processors, tables, said):
 
 
 @pytest.mark.parametrize(
-    ("claim", "rows", "kept"),
+    ("claim", "processors", "tables", "wanted", "beside"),
     [
-        ("haas-017", timed(CONTENTION, 32, 50.0, 49.0), {"any_other": 60.0}),
-        ("haas-084", timed(DIVIDED, 32, 90.0, 50.0, 8.0), {"process_array": 12.0}),
+        # nothing is told of numbers of clients that never ran
+        ("haas-001", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, 32, []),
+        ("haas-012", 2, {"releases_over_clients": timed(OVER_CLIENTS, 2, 130.0)}, 64, []),
+        # what few processors don't show stands beside
+        ("haas-086", 0, {"in_pools": timed(IN_POOLS, 2, 15.9)}, 32, ["no effect"]),
     ],
 )
-def test_runs_that_differ_decide_nothing(claim, rows, kept):
-    table = {"haas-017": "writer_contention", "haas-084": "divided_insertion"}[claim]
-    last = [row | kept if row["block"] == 4 else row for row in rows]
-    assert word(claim, "scalability", **{table: last}) == "inconclusive"
-    few = [row | {"processors": 2} for row in last]
-    assert word(claim, "scalability", **{table: few}) == UNTESTED
-
-
-@pytest.mark.parametrize(("claim", "processors"), [("haas-001", "32"), ("haas-012", "64")])
-def test_nothing_is_told_of_numbers_of_clients_that_never_ran(claim, processors):
-    rows = timed(OVER_CLIENTS, 2, 130.0)
-    found = judged(claim, "scalability", processors=2, releases_over_clients=rows)
-    assert (str(found.verdict), found.capability) == (UNTESTED, f"{processors} processors")
-    assert found.evidence is None and not any("outside of" in words for words in found.beside)
-    assert found.untested == f"more processors than here ({processors})"
-
-
-def test_what_few_processors_do_not_show_takes_more_of_them():
-    rows = timed(IN_POOLS, 2, 15.9)
-    found = judged("haas-086", "scalability", in_pools=rows)
-    assert found.untested == "more processors than here (32)"
-    [beside] = [str(other.verdict) for words, other in found.beside.items() if "outside" in words]
-    assert beside == "no effect"
+def test_what_takes_more_processors_says_how_many(claim, processors, tables, wanted, beside):
+    found = judged(claim, "scalability", processors=processors, **tables)
+    assert found.untested == f"more processors than here ({wanted})"
+    outside = [str(one.verdict) for words, one in found.beside.items() if "outside" in words]
+    assert (found.verdict, outside) == (UNTESTED, beside)
 
 
 def test_a_claim_whose_builds_this_run_lacks_names_them():
@@ -921,40 +927,3 @@ def test_a_claim_whose_builds_this_run_lacks_names_them():
     found = judged("haas-010", "scalability", lookup_calls=others)
     assert found.capability == "the build sinval-before"
     assert "the build sinval," in found.remarks and "releases add NAME FOLDER" in found.remarks
-
-
-def commits_of(gain, brief, few, computing):
-    """`gain` is that of 9.2 with the usual flush, with the longest one half of it is."""
-    return repeated(
-        {"build": build, "clients": number, "flush": flush, "flush_ms": milliseconds}
-        | {"tps": tps, "computing": computing}
-        for number, flush, milliseconds, gained in (
-            (2, "as set", 5, few),
-            (250, "as set", 5, gain),
-            (250, "brief", 1, brief),
-            (250, "long", 10, gain / 2),
-        )
-        for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gained))
-    )
-
-
-@pytest.mark.parametrize(
-    ("gain", "brief", "few", "computing", "words"),
-    [
-        (14.0, 7.0, 1.0, 0.2, ["holds", "holds", "holds"]),
-        (14.0, 4.0, 1.0, 0.2, ["holds", "partly", "holds"]),
-        (20.0, 9.0, 1.0, 0.2, ["holds", "stronger", "holds"]),
-        (3.0, 4.0, 1.0, 0.2, ["holds", "weaker", "holds"]),
-        (14.0, 7.0, 1.0, 0.7, ["holds", "not tested here", "holds"]),  # 9.1 computes
-        (14.0, 7.0, 1.5, 0.2, ["holds", "holds", "partly"]),  # a huge benefit with few, too
-        (1.01, 1.0, 1.0, 0.2, ["no effect", None, "partly"]),  # half of it is a loss
-        (1.01, 1.0, 1.5, 0.2, ["no effect", None, "not so"]),
-    ],
-)
-def test_group_commit_is_judged_on_both_releases_where_9_1_waits(
-    gain, brief, few, computing, words
-):
-    rows = commits_of(gain, brief, few, computing)
-    claims = ("haas-022", "haas-026", "haas-027")
-    found = [word(claim, "scalability", commits_on_builds=rows) for claim in claims]
-    assert [one and said for one, said in zip(words, found)] == words

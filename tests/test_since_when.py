@@ -13,7 +13,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.notebook import lives_table
 from pgrerun.record import claims, lives
 from pgrerun.record.claims import Basis
-from tests.judging import word
+from tests.judging import UNTESTED, word
 
 CHOSEN = judging_lives.judged()
 
@@ -57,32 +57,33 @@ def test_notes_name_claims_that_there_are_and_where_their_words_were_read():
     assert sorted(counts) == sorted((id, claim.section) for id, claim in own.items())
 
 
-WORDS = {
-    "hot-014": {"18": "not so", "9.3": "holds", "13": "holds"},
-    "haas-029": {"9.3": "holds", "13": "not tested here", "18": "different now"},
-    "hot-010": {"9.3": "holds", "13": "holds", "18": "holds"},
-}
-
-
-def judged_on(words):
-    """Rows of `lives`, by claim a word for each release."""
-    return [
+def changes(words):
+    """What changed where `lives` has, by claim, a word for each release."""
+    rows = [
         {"claim": claim, "release": release, "version": here.version(release), "block": 0}
-        | {"word": said, "why": "why" if said == "not tested here" else "", "seconds": 0.1}
+        | {"word": said, "why": "why" if said == UNTESTED else "", "seconds": 0.1}
         for claim, by_release in words.items()
         for release, said in by_release.items()
     ]
+    return lives.changes(lives.read(lives.frame(rows))).set_index("claim")
 
 
-def changes(words):
-    return lives.changes(lives.read(lives.frame(judged_on(words)))).set_index("claim")
+STEADY = {"hot-010": {"9.3": "holds", "13": "holds", "18": "holds"}}
 
 
 @pytest.mark.parametrize(
     ("claim", "words", "told"),
     [
-        ("hot-014", WORDS["hot-014"], {"until": "13", "since": "18", "agrees": "yes"}),
-        ("haas-029", WORDS["haas-029"], {"before": "holds", "until": "9.3", "since": "18"}),
+        (
+            "hot-014",
+            {"18": "not so", "9.3": "holds", "13": "holds"},
+            {"until": "13", "since": "18", "agrees": "yes"},
+        ),
+        (
+            "haas-029",
+            {"9.3": "holds", "13": UNTESTED, "18": "different now"},
+            {"before": "holds", "until": "9.3", "since": "18"},
+        ),
         # elsewhere than the notes say
         ("hot-014", {"9.3": "holds", "9.5": "not so", "18": "not so"}, {"agrees": "no"}),
         ("expl-011", {"17": "holds", "18": "not so"}, {"agrees": "yes"}),
@@ -90,7 +91,7 @@ def changes(words):
     ],
 )
 def test_a_change_lies_between_the_releases_on_which_a_claim_could_be_tested(claim, words, told):
-    found = changes({claim: words, "hot-010": WORDS["hot-010"]})
+    found = changes({claim: words} | STEADY)
     assert list(found.index) == [claim]
     assert told.items() <= found.loc[claim].to_dict().items()
 
@@ -117,7 +118,7 @@ def test_a_claim_that_got_no_answer_is_said_to_have_none(monkeypatch):
     monkeypatch.setattr(judging_lives.replay, "answers", lambda asked, at_once: iter(answers))
     bed = SimpleNamespace(rows_of=lambda name: [], parameters=SimpleNamespace(thorough=0))
     found = {row["release"]: row for row in judging_lives.lives(bed)}
-    assert found["18"]["word"] == "holds" and found["9.3"]["word"] == "not tested here"
+    assert found["18"]["word"] == "holds" and found["9.3"]["word"] == UNTESTED
     assert "KeyError" in found["9.3"]["why"]
     bed.rows_of = lambda name: list(found.values())
     assert list(judging_lives.lives(bed)) == [], "what is judged isn't judged again"
@@ -157,41 +158,37 @@ def test_each_claim_of_the_notes_has_a_count_that_can_tell():
             assert word(one.claim, "since_when", counts=made) == "holds"
 
 
-def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(cluster):
-    with cluster.connect() as connection:
-        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
-        adjacent, apart = (counting.listed(n, connection, 10_000) for n in (1, counting.APART))
-        connection.execute("DROP TABLE numbers")
-    assert adjacent < 10_000 / counting.APART <= apart
+TUPLES = 10_000
 
 
-def test_a_scan_runs_in_several_processes_only_where_a_setting_allows_it(cluster):
-    with cluster.connect() as connection:
-        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
-        assert counting.processes("summed", "", connection, 10_000) == 1
-        assert counting.processes("summed", "parallel", connection, 10_000) > 1
-        connection.execute("DROP TABLE numbers")
+@pytest.fixture
+def numbers(connection):
+    """A connection to a server with the relation that is counted."""
+    counting.SQL.run(connection, "counts.numbers", tuples=TUPLES)
+    return connection
 
 
-def test_a_fence_reads_all_rows_for_one(cluster):
-    with cluster.connect() as connection:
-        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
-        assert counting.scanned("named", connection, 10_000) == 1
-        text = counting.SQL.text("counts.named").replace("AS (", "AS MATERIALIZED (")
-        plan = counting.plans.explain(connection, text.rstrip(";\n"), execute=True)
-        *_, scan = plan.walk()
-        assert scan.rows_actual == 10_000
-        connection.execute("DROP TABLE numbers")
+def test_keys_that_have_a_leaf_each_are_looked_up_one_by_one(numbers):
+    adjacent, apart = (counting.listed(n, numbers, TUPLES) for n in (1, counting.APART))
+    assert adjacent < TUPLES / counting.APART <= apart
 
 
-def test_of_half_sorted_rows_few_are_read_unless_all_are_sorted_at_once(cluster):
-    with cluster.connect() as connection:
-        counting.SQL.run(connection, "counts.numbers", tuples=10_000)
-        few = counting.scanned("ordered", connection, 10_000)
-        connection.execute("SET enable_incremental_sort = off")
-        every = counting.scanned("ordered", connection, 10_000)
-        connection.execute("DROP TABLE numbers")
-    assert few < 100 and every == 10_000
+def test_a_scan_runs_in_several_processes_only_where_a_setting_allows_it(numbers):
+    assert counting.processes("summed", "", numbers, TUPLES) == 1
+    assert counting.processes("summed", "parallel", numbers, TUPLES) > 1
+
+
+def test_a_fence_reads_all_rows_for_one(numbers):
+    assert counting.scanned("named", numbers, TUPLES) == 1
+    text = counting.SQL.text("counts.named").replace("AS (", "AS MATERIALIZED (")
+    *_, scan = counting.plans.explain(numbers, text.rstrip(";\n"), execute=True).walk()
+    assert scan.rows_actual == TUPLES
+
+
+def test_of_half_sorted_rows_few_are_read_unless_all_are_sorted_at_once(numbers):
+    assert counting.scanned("ordered", numbers, TUPLES) < 100
+    numbers.execute("SET enable_incremental_sort = off")
+    assert counting.scanned("ordered", numbers, TUPLES) == TUPLES
 
 
 def test_what_a_release_cannot_count_is_left_out(monkeypatch):

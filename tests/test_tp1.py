@@ -1,7 +1,6 @@
 """TP1's scripts, what its experiments count on a live server, and what its rules make of rows."""
 
 import os
-from contextlib import closing
 from types import SimpleNamespace
 
 import pandas as pd
@@ -17,19 +16,15 @@ from pgrerun.chapters.tp1.experiments import (
 )
 from pgrerun.chapters.tp1.variants import INDEXES, RELATIONS, RUNGS, SQL
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.server import builds, bundled
-from pgrerun.lab.testbed import Block, Testbed
+from pgrerun.lab.server import builds
+from pgrerun.lab.testbed import Block
 from pgrerun.lab.university_ingres import PAGE, VARIABLE
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import printed
-from tests.judging import UNTESTED, counted, judged, timed, word
+from tests.judging import UNTESTED, counted, judged, measured, timed, word
 
-
-@pytest.fixture(scope="module")
-def bed():
-    small = {"pairs": 5, "counted": 10, "cycles": 10, "simulated_transactions": 100}
-    with closing(Testbed(chapter_parameters("tp1", small), bundled())) as found:
-        yield found
+CHAPTER = "tp1"
+SMALL = {"pairs": 5, "counted": 10, "cycles": 10, "simulated_transactions": 100}
 
 
 # ---- scripts and driving
@@ -144,16 +139,11 @@ def test_a_first_transaction_reads_what_the_second_has_in_its_caches(bed):
 
 
 def test_each_rung_begins_with_relations_loaded_anew(bed, monkeypatch):
-    loaded, rows = [], []
+    loaded = []
     monkeypatch.setattr(page_counts, "load_anew", lambda bed, cluster: loaded.append(cluster))
     monkeypatch.setattr(page_counts, "per_transaction", lambda *_: {"reads": 1.0})
-    monkeypatch.setattr(bed, "_rows", lambda experiment: rows)
     variants.relations(bed).load(variants.pooled(bed, variants.POOL_1990))
-    for row in bed.measure(page_counts.io, {}):
-        rows.append(row)
-        if len(rows) == len(page_counts.COUNTED_RUNGS):
-            break
-    assert len(loaded) == len(rows)
+    assert len(measured(bed, page_counts.io)) == len(loaded) == 5 * len(page_counts.COUNTED_RUNGS)
 
 
 # ---- old systems

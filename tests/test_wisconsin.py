@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
-from judging import opened, word
+from judging import UNTESTED, counted, opened, word
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times, university_ingres
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.errors import RerunError, ServerError
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import builds
@@ -215,7 +215,7 @@ def test_short_queries_are_repeated_and_the_median_counts(first, runs, seconds):
     assert one.run.call_count == runs == one.tidy.call_count + 1
 
 
-# ---- what is counted, and what it decides
+# ---- what is counted
 
 
 def test_what_is_counted_in_instructions_leaves_no_relation_and_no_tuple(chapter):
@@ -225,27 +225,6 @@ def test_what_is_counted_in_instructions_leaves_no_relation_and_no_tuple(chapter
     assert len(found) == 7 and found["instructions"].min() > 0
     query = "SELECT count(*) FROM pg_class WHERE relname IN ('tmp', 'seen', 'checked')"
     assert chapter.bed.server.fetch(query) == (0,)
-
-
-@pytest.mark.parametrize(
-    ("left", "expected"),
-    [
-        ((90, 95, 80), "holds"),
-        ((99, 99, 99), "holds"),  # together a fiftieth, though none by itself
-        ((100, 100, 99), "not so"),
-    ],
-)
-def test_what_features_cost_who_does_not_use_them_is_read_off_postgres95(left, expected):
-    without = zip(postgres95.FEATURES, left, strict=True)
-    then = {f"without_{feature}": number for feature, number in without}
-    then["without_features"] = 100 - sum(100 - number for number in left)
-    now = dict.fromkeys(then, 50)  # which mustn't decide
-    found = [
-        {"build": build, "year": year, "query": key, "instructions": 100} | parts
-        for build, year, parts in ((postgres95.BUILD, 1996, then), ("bundled", 2025, now))
-        for key in ("q1", "q9")
-    ]
-    assert word("lai-041", "wisconsin", thirty_years=found) == expected
 
 
 @pytest.mark.parametrize(
@@ -262,131 +241,6 @@ def test_what_features_cost_who_does_not_use_them_is_read_off_postgres95(left, e
 def test_a_routine_serves_a_feature(name, feature):
     found = [one for one, (_, routines) in postgres95.FEATURES.items() if routines.match(name)]
     assert found == ([feature] if feature else [])
-
-
-def test_what_sums_up_the_printed_column_is_recomputed_from_it():
-    found = [word(claim, "wisconsin") for claim in ("lai-027", "lai-029", "lai-030")]
-    assert found == ["holds"] * 3
-
-
-MINIMA = ("q20", "q23", "q21", "q24")  # of all, and by group: without an index, and with one
-
-
-@pytest.mark.parametrize(
-    ("instructions", "pages", "expected"),
-    [
-        ((9000, 9000, 4700, 6000), (9000, 9000, 4700, 6000), "holds"),
-        ((9000, 9500, 4700, 9000), (9000, 8910, 4700, 5990), "holds"),  # no printed difference
-        ((9000, 9000, 4700, 6000), (9000, 9000, 4700, 4700), "partly"),
-        ((9000, 9000, 4700, 4700), (9000, 9000, 4700, 6000), "partly"),
-        ((9000, 9000, 4700, 5500), (9000, 9000, 4700, 5500), "partly"),  # more, not so much
-        ((9000, 8800, 4700, 5500), (9000, 90, 4700, 4700), "not so"),
-        ((9000, 8800, 4700, 4500), (9000, 90, 4700, 4000), "reversed"),
-    ],
-)
-def test_what_an_index_does_for_min_is_read_off_instructions_and_pages(
-    instructions, pages, expected
-):
-    kinds = ("catalog_reads", "temporary_reads", "temporary_writes", "relation_reads")
-    none = dict.fromkeys((*kinds, "relation_writes"), 0)
-
-    def words(tuples):
-        # half of the pages are temporaries', and of another process, which executes a third
-        found = [
-            none
-            | {"query": query, "tuples": tuples, "instructions": share * executed}
-            | {kind: touched // 2}
-            for query, executed, touched in zip(MINIMA, instructions, pages, strict=True)
-            for kind, share in (("relation_reads", 2), ("temporary_writes", 1))
-        ]
-        return word("lai-040", "wisconsin", ingres_queries=found)
-
-    assert words(queries.SPECIFIED) == expected
-    assert words(SMALL) == "not tested here"
-
-
-INSERTED = (
-    *((1.43, 1.43, "holds"), (2.0, 2.0, "stronger"), (1.2, 1.2, "weaker"), (1.43, 0.3, "partly")),
-    # parsing is most of an insert's instructions, and they are exact
-    *((0.95, 0.3, "reversed"), (1.04, 1.04, "weaker"), (1.0, 1.0, "no effect")),
-)
-PROJECTED = ((3.07, 3.07, "holds"), (9.0, 4.6, "stronger"), (1.0, 3.07, "partly"))
-
-
-@pytest.mark.parametrize(
-    ("claim", "pairs", "executed", "read", "expected"),
-    [
-        ("lai-033", ("q5", "q6", "q3", "q4"), 1.51, 9.0, "holds"),
-        ("lai-033", ("q5", "q6", "q3", "q4"), 1.14, 9.0, "holds"),  # less of either is less time
-        ("lai-033", ("q5", "q6", "q3", "q4"), 0.9, 0.9, "reversed"),
-        ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 9.0, "partly"),
-        ("lai-033", ("q5", "q6", "q3", "q4"), 1.0, 0.5, "no effect"),
-        *(("lai-036", ("q18", "onek"), *found) for found in PROJECTED),
-        *(
-            ("lai-037", ("q27", "q30"), *found)
-            for found in ((20, 20, "holds"), (38, 88, "stronger"))
-        ),
-        ("lai-037", ("q27", "q30"), 5, 38, "partly"),
-        *(("lai-038", counts.INSERTS, *found) for found in INSERTED),
-    ],
-)
-def test_postgres95_is_judged_by_instructions_and_by_pages(claim, pairs, executed, read, expected):
-    slow = pairs[: len(pairs) // 2]
-
-    def words(tuples):
-        found = [
-            of_postgres95(
-                query,
-                round(1000 * (executed if query in slow else 1)),
-                round(1000 * (read if query in slow else 1)),
-                tuples,
-            )
-            for query in pairs
-        ]
-        return word(claim, "wisconsin", postgres95_queries=found)
-
-    assert words(queries.SPECIFIED) == expected
-    assert words(SMALL) == "not tested here"
-
-
-# In print: three joins with a clustered index over the same without one, and query 13 over 16.
-CLUSTERED_JOINS = (
-    *((1.19, 1.19, "holds"), (2.0, 2.0, "stronger"), (1.08, 1.08, "weaker")),
-    *((0.5, 0.1, "reversed"), (1.19, 0.1, "partly"), (1.0, 1.0, "no effect")),
-)
-SCATTERED_JOINS = (
-    *((1.39, 1.39, "holds"), (2.0, 2.0, "stronger"), (1.1, 1.1, "weaker")),
-    *((0.9, 0.1, "reversed"), (1.39, 0.1, "partly"), (1.0, 1.0, "no effect")),
-)
-
-
-@pytest.mark.parametrize(
-    ("claim", "slow", "quick", "executed", "touched", "expected"),
-    [
-        *(("lai-034", postgres95.CLUSTERED, postgres95.UNINDEXED, *one) for one in CLUSTERED_JOINS),
-        *(("lai-035", ("q13",), ("q16",), *one) for one in SCATTERED_JOINS),
-    ],
-)
-def test_joins_are_judged_as_planned_with_the_costs_of_1990(
-    claim, slow, quick, executed, touched, expected
-):
-    def words(costs, tuples=queries.SPECIFIED):
-        found = [
-            of_postgres95(query, round(1000 * more), round(1000 * pages), tuples)
-            | {
-                "costs": costs,
-                "plan": "Nested Loop",
-                "joins": "nested loop",
-                "forbidden": "nothing",
-            }
-            for names, more, pages in ((slow, executed, touched), (quick, 1, 1))
-            for query in names
-        ]
-        return word(claim, "wisconsin", postgres95_joins=found)
-
-    then, now = postgres95.PLANNERS
-    assert words(then) == expected
-    assert words(now) == words(then, SMALL) == "not tested here"
 
 
 @pytest.mark.parametrize(
@@ -418,88 +272,12 @@ def test_joins_with_a_clustered_index_run_on_the_build_that_takes_it_for_one(mon
     bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
     found = list(postgres95.postgres95_joins(bed))
     assert {key for name, key in asked if "clustered" in name} == set(postgres95.CLUSTERED)
-    forbidden = {(row["costs"], row["query"]): row["forbidden"] for row in found}
-    then, now = postgres95.PLANNERS
-    assert forbidden[then, "q9"] == forbidden[now, "q15"] == "nothing"
-    assert forbidden[now, "q9"] == "nested loops"
-    assert forbidden[then, "q10"] == "hash joins"
-    assert forbidden[now, "q10"] == "nested loops and hash joins"
     assert len(found) == 2 * 9 and {row["joins"] for row in found} == {"nested loop"}
-
-
-@pytest.mark.parametrize(
-    ("by_index", "by_scan", "expected"),
-    [
-        ((1, 1), (15, 36), "holds"),
-        ((1, 1), (19, 36), "stronger"),
-        ((15, 15), (1, 1), "no effect"),
-        ((2, 2), (3, 40), "partly"),
-        ((2, 2), (3, 4), "weaker"),
-    ],
-)
-def test_an_update_is_judged_as_its_printed_time_has_it_found_by_a_scan(
-    by_index, by_scan, expected
-):
-    asked = (
-        ("q31", (1, 1), "Index Scan"),
-        ("q32", by_index, "Index Scan"),
-        ("scanned", by_scan, "Seq Scan"),
-    )
-    found = [
-        of_postgres95(query, 1000 * executed, 10 * touched, plan=plan)
-        for query, (executed, touched), plan in asked
-    ]
-    assert word("lai-039", "wisconsin", postgres95_queries=found) == expected
-    indexed = [row | {"plan": "Index Scan"} for row in found]
-    assert word("lai-039", "wisconsin", postgres95_queries=indexed) == "not tested here"
-
-
-@pytest.mark.parametrize(
-    ("instructions", "reads", "apart", "expected"),
-    [
-        (9350, 310, 968, "holds"),
-        (5960, 371, 968, "weaker"),
-        # by fewer pages more, each waited longer, and more of query 3's time was waiting
-        (5960, 371, 260, "holds"),
-        (30000, 900, 968, "stronger"),
-        (500, 16, 968, "reversed"),
-        (1000, 33, 968, "no effect"),
-    ],
-)
-def test_what_a_clustered_index_saves_is_weighed_by_the_waiting_that_the_figure_tells(
-    instructions, reads, apart, expected
-):
-    def words(plan, tuples):
-        found = [
-            of_postgres95("q1", instructions, reads, tuples),
-            of_postgres95("q3", 1000, 33, tuples),
-            of_postgres95("q4", 3000, 45, tuples),
-            of_postgres95("q6", 3000, apart, tuples, plan=plan),
-        ]
-        return word("lai-031", "wisconsin", postgres95_queries=found)
-
-    assert words("Index Scan", queries.SPECIFIED) == expected
-    assert words("Seq Scan", queries.SPECIFIED) == "not tested here"
-    assert words("Index Scan", SMALL) == "not tested here"
-
-
-@pytest.mark.parametrize(
-    ("instructions", "reads", "expected"),
-    [(1000, 345, "holds"), (800, 1000, "holds"), (400, 1000, "not so"), (400, 345, "not so")],
-)
-def test_a_tenth_by_index_is_weighed_by_the_reports_waiting(instructions, reads, expected):
-    for how, said in (("Index Scan", expected), ("Seq Scan", "not tested here")):
-        found = [
-            of_postgres95("q2", 1000, 345, plan="Seq Scan"),
-            of_postgres95("q6", instructions, reads, plan=how),
-        ]
-        assert word("lai-032", "wisconsin", postgres95_queries=found) == said
-
-
-def of_postgres95(query, instructions, pages, tuples=queries.SPECIFIED, plan="Seq Scan"):
-    """A row of a query that reads so many pages, and writes as many."""
-    counts = dict.fromkeys(("reads", "writes", "relation_reads"), pages)
-    return {"query": query, "tuples": tuples, "instructions": instructions, "plan": plan} | counts
+    then, now = postgres95.PLANNERS
+    assert {
+        *((then, "q9", "nothing"), (then, "q10", "hash joins"), (now, "q15", "nothing")),
+        *((now, "q9", "nested loops"), (now, "q10", "nested loops and hash joins")),
+    } <= {(row["costs"], row["query"], row["forbidden"]) for row in found}
 
 
 @pytest.mark.parametrize(
@@ -513,55 +291,18 @@ def test_a_relation_of_the_benchmark_is_told_from_other_files(file, expected):
     assert postgres95.of_relation(file) is expected
 
 
-# ---- systems of then
-
-
-def test_without_postgres95_there_is_no_line(monkeypatch):
-    monkeypatch.setattr(builds, "registered", dict)
-    for experiment, build in (
-        (postgres95.thirty_years, postgres95.BUILD),
-        (postgres95.postgres95_queries, postgres95.BUILD),
-        (postgres95.postgres95_joins, "postgres95-clustered-costs-of-1990"),
-    ):
-        bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
-        with pytest.raises(CannotMeasure, match=build):
-            list(experiment(bed))
-
-
 @pytest.mark.parametrize("tuples", [SMALL, 2 * SMALL])
 def test_ingres_runs_at_the_reports_size_what_claims_speak_of(monkeypatch, tuples):
     command = SimpleNamespace(rows=["|    1|"], processes=[SimpleNamespace(row=dict)])
     made = MagicMock()
-    ingres = made.return_value.__enter__.return_value
-    ingres.run.side_effect = lambda *commands: [command] * len(commands)
+    run = made.return_value.__enter__.return_value.run
+    run.side_effect = lambda *commands: [command] * len(commands)
     monkeypatch.setattr(university_ingres, "UniversityIngres", made)
     given = chapter_parameters("wisconsin", TINY | {"report_tuples": tuples})
     found = list(university_ingres.ingres_queries(Testbed(given, programs=None)))
-    loaded = [call.args[0] for call in ingres.load.call_args_list]
-    asked = {SMALL: {query.key for query in queries.QUERIES}}
-    asked = {tuples: set(university_ingres.TOLD)} | asked
-    assert len(found) == sum(map(len, asked.values()))
-    assert {(row["tuples"], row["query"]) for row in found} == {
-        (n, key) for n, keys in asked.items() for key in keys
-    }
-    assert loaded == [*(["tenk1"] if tuples > SMALL else []), *queries.ROLES]
-
-
-@pytest.mark.parametrize(
-    ("then", "expected"), [(3000, "holds"), (1000, "no effect"), (333, "reversed")]
-)
-def test_postgres_is_faster_by_the_instructions_of_then(then, expected):
-    counted = [
-        {"build": build, "release": release, "year": year, "query": key, "tuples": 1000}
-        | {"plan": "Seq Scan", "answer": "", "answered": 1}
-        | dict.fromkeys(("instructions", "executor", "keeping", "found"), number)
-        for build, release, year, number in (
-            ("postgres95-no-assertions", "Postgres95 1.01", 1996, then),
-            ("bundled", "18", 2025, 1000),
-        )
-        for key in queries.KEYS
-    ]
-    assert word("lai-042", "wisconsin", thirty_years=counted) == expected
+    asked = {tuples: university_ingres.TOLD} | {SMALL: [query.key for query in queries.QUERIES]}
+    wanted = [(n, key) for n, keys in asked.items() for key in keys]
+    assert sorted((row["tuples"], row["query"]) for row in found) == sorted(wanted)
 
 
 # ---- the miniature of INGRES
@@ -600,3 +341,197 @@ def test_the_miniatures_pages_are_those_that_its_structures_imply(ingres):
     # stored and read again
     assert touched("q10") == len(ingres.relations["bprime"].file) * 2 + SMALL // 10 * pages
     assert touched("q7") == 3 and touched("q12") < touched("q9") / 50
+
+
+# ---- what the rules make of rows
+
+SEQ, INDEX = "Seq Scan", "Index Scan"
+
+
+def of_postgres95(*each, tuples=queries.SPECIFIED):
+    """Queries, what each executes, pages that it reads, and writes as many, and its plan."""
+    kinds = ("reads", "writes", "relation_reads")
+    found = [
+        {"query": query, "tuples": tuples, "instructions": instructions, "plan": plan}
+        | dict.fromkeys(kinds, pages)
+        for query, instructions, pages, plan in each
+    ]
+    return {"postgres95_queries": found}
+
+
+def slower(pairs, executed, read, tuples=queries.SPECIFIED):
+    """The first half of some queries by the second, in instructions and in pages."""
+    times = [(executed, read), (1, 1)]
+    half = len(pairs) // 2
+    each = [
+        (query, round(1000 * more), round(1000 * pages), SEQ)
+        for some, (more, pages) in zip((pairs[:half], pairs[half:]), times)
+        for query in some
+    ]
+    return of_postgres95(*each, tuples=tuples)
+
+
+SELECTED, PROJECTED = ("q5", "q6", "q3", "q4"), ("q18", "onek")
+DELETED, INSERTED = ("q27", "q30"), counts.INSERTS
+
+
+def saved(scan, apart, plan=INDEX, tuples=queries.SPECIFIED):
+    """A scan, and a tenth by an index that isn't clustered, which reads so many pages."""
+    each = (("q1", *scan, SEQ), ("q3", 1000, 33, SEQ), ("q4", 3000, 45, SEQ))
+    return of_postgres95(*each, ("q6", 3000, apart, plan), tuples=tuples)
+
+
+def updated(by_index, by_scan, scanned=SEQ):
+    """An update without an index, with one, and with its tuple found by a scan."""
+    asked = (("q31", (1, 1), INDEX), ("q32", by_index, INDEX), ("scanned", by_scan, scanned))
+    return of_postgres95(*((key, 1000 * n, 10 * pages, plan) for key, (n, pages), plan in asked))
+
+
+def joined(slow, quick, executed, touched, costs=0, tuples=queries.SPECIFIED):
+    """Joins as planned with the costs of 1990, or with Postgres95's own."""
+    both = (*((one, executed, touched) for one in slow), *((one, 1, 1) for one in quick))
+    each = [(one, round(1000 * more), round(1000 * pages), "") for one, more, pages in both]
+    how = {"costs": [*postgres95.PLANNERS][costs], "forbidden": "nothing"}
+    how |= {"plan": "Nested Loop", "joins": "nested loop"}
+    [found] = of_postgres95(*each, tuples=tuples).values()
+    return {"postgres95_joins": [row | how for row in found]}
+
+
+OF_CLUSTERED = (postgres95.CLUSTERED, postgres95.UNINDEXED)
+OF_SCATTERED = (("q13",), ("q16",))
+MINIMA = ("q20", "q23", "q21", "q24")  # of all, and by group: without an index, and with one
+
+
+def minima(instructions, pages, tuples=queries.SPECIFIED):
+    """Half of the pages are temporaries', and of another process, which executes a third."""
+    kinds = ("catalog_reads", "temporary_reads", "temporary_writes", "relation_reads")
+    none = dict.fromkeys((*kinds, "relation_writes"), 0)
+    found = [
+        none
+        | {"query": query, "tuples": tuples, "instructions": share * executed}
+        | {kind: touched // 2}
+        for query, executed, touched in zip(MINIMA, instructions, pages, strict=True)
+        for kind, share in (("relation_reads", 2), ("temporary_writes", 1))
+    ]
+    return {"ingres_queries": found}
+
+
+# Instructions without what serves a feature, which today mustn't decide.
+THIRTY_YEARS = """
+build                     year  query  instructions  without_rules  without_types  without_versions
+postgres95-no-assertions  1996  q1     {0}           {1}            {2}            {3}
+postgres95-no-assertions  1996  q9     {0}           {1}            {2}            {3}
+bundled                   2025  q1     1000          500            500            500
+bundled                   2025  q9     1000          500            500            500
+"""
+
+
+def featured(*without):
+    """What is left of a thousand without looking for rules, without users' types, and versions."""
+    together = 1000 - sum(1000 - left for left in without)
+    rows = counted(THIRTY_YEARS, 1000, *without)
+    return {"thirty_years": [row | {"without_features": together} for row in rows]}
+
+
+@pytest.mark.parametrize(
+    ("claim", "tables", "said"),
+    [
+        # what sums up the printed column is recomputed from it
+        *((claim, {}, "holds") for claim in ("lai-027", "lai-029", "lai-030")),
+        # what a clustered index saves is weighed by the waiting that the figure tells
+        ("lai-031", saved((9350, 310), 968), "holds"),
+        ("lai-031", saved((5960, 371), 968), "weaker"),
+        # by fewer pages more, each waited longer, and more of query 3's time was waiting
+        ("lai-031", saved((5960, 371), 260), "holds"),
+        ("lai-031", saved((30_000, 900), 968), "stronger"),
+        ("lai-031", saved((500, 16), 968), "reversed"),
+        ("lai-031", saved((1000, 33), 968), "no effect"),
+        ("lai-031", saved((9350, 310), 968, plan=SEQ), UNTESTED),
+        ("lai-031", saved((9350, 310), 968, tuples=SMALL), UNTESTED),
+        # a tenth by index is weighed by the report's waiting
+        *(
+            ("lai-032", of_postgres95(("q2", 1000, 345, SEQ), ("q6", *by_index, plan)), said)
+            for *by_index, plan, said in (
+                (1000, 345, INDEX, "holds"),
+                (800, 1000, INDEX, "holds"),
+                (400, 1000, INDEX, "not so"),
+                (400, 345, INDEX, "not so"),
+                (1000, 345, SEQ, UNTESTED),
+            )
+        ),
+        ("lai-033", slower(SELECTED, 1.51, 9.0), "holds"),
+        ("lai-033", slower(SELECTED, 1.14, 9.0), "holds"),  # less of either is less time
+        ("lai-033", slower(SELECTED, 0.9, 0.9), "reversed"),
+        ("lai-033", slower(SELECTED, 1.0, 9.0), "partly"),
+        ("lai-033", slower(SELECTED, 1.0, 0.5), "no effect"),
+        ("lai-033", slower(SELECTED, 1.51, 9.0, tuples=SMALL), UNTESTED),
+        # in print, three joins with a clustered index over the same without one
+        ("lai-034", joined(*OF_CLUSTERED, 1.19, 1.19), "holds"),
+        ("lai-034", joined(*OF_CLUSTERED, 2.0, 2.0), "stronger"),
+        ("lai-034", joined(*OF_CLUSTERED, 1.08, 1.08), "weaker"),
+        ("lai-034", joined(*OF_CLUSTERED, 0.5, 0.1), "reversed"),
+        ("lai-034", joined(*OF_CLUSTERED, 1.19, 0.1), "partly"),
+        ("lai-034", joined(*OF_CLUSTERED, 1.0, 1.0), "no effect"),
+        ("lai-034", joined(*OF_CLUSTERED, 1.19, 1.19, costs=1), UNTESTED),
+        ("lai-034", joined(*OF_CLUSTERED, 1.19, 1.19, tuples=SMALL), UNTESTED),
+        # and query 13 over 16
+        ("lai-035", joined(*OF_SCATTERED, 1.39, 1.39), "holds"),
+        ("lai-035", joined(*OF_SCATTERED, 2.0, 2.0), "stronger"),
+        ("lai-035", joined(*OF_SCATTERED, 1.1, 1.1), "weaker"),
+        ("lai-035", joined(*OF_SCATTERED, 0.9, 0.1), "reversed"),
+        ("lai-035", joined(*OF_SCATTERED, 1.39, 0.1), "partly"),
+        ("lai-035", joined(*OF_SCATTERED, 1.0, 1.0), "no effect"),
+        ("lai-035", joined(*OF_SCATTERED, 1.39, 1.39, costs=1), UNTESTED),
+        ("lai-035", joined(*OF_SCATTERED, 1.39, 1.39, tuples=SMALL), UNTESTED),
+        ("lai-036", slower(PROJECTED, 3.07, 3.07), "holds"),
+        ("lai-036", slower(PROJECTED, 9.0, 4.6), "stronger"),
+        ("lai-036", slower(PROJECTED, 1.0, 3.07), "partly"),
+        ("lai-036", slower(PROJECTED, 3.07, 3.07, tuples=SMALL), UNTESTED),
+        ("lai-037", slower(DELETED, 20, 20), "holds"),
+        ("lai-037", slower(DELETED, 38, 88), "stronger"),
+        ("lai-037", slower(DELETED, 5, 38), "partly"),
+        ("lai-037", slower(DELETED, 20, 20, tuples=SMALL), UNTESTED),
+        ("lai-038", slower(INSERTED, 1.43, 1.43), "holds"),
+        ("lai-038", slower(INSERTED, 2.0, 2.0), "stronger"),
+        ("lai-038", slower(INSERTED, 1.2, 1.2), "weaker"),
+        ("lai-038", slower(INSERTED, 1.43, 0.3), "partly"),
+        # parsing is most of an insert's instructions, and they are exact
+        ("lai-038", slower(INSERTED, 0.95, 0.3), "reversed"),
+        ("lai-038", slower(INSERTED, 1.04, 1.04), "weaker"),
+        ("lai-038", slower(INSERTED, 1.0, 1.0), "no effect"),
+        ("lai-038", slower(INSERTED, 1.43, 1.43, tuples=SMALL), UNTESTED),
+        # an update is judged as its printed time has it, found by a scan
+        ("lai-039", updated((1, 1), (15, 36)), "holds"),
+        ("lai-039", updated((1, 1), (19, 36)), "stronger"),
+        ("lai-039", updated((15, 15), (1, 1)), "no effect"),
+        ("lai-039", updated((2, 2), (3, 40)), "partly"),
+        ("lai-039", updated((2, 2), (3, 4)), "weaker"),
+        ("lai-039", updated((1, 1), (15, 36), scanned=INDEX), UNTESTED),
+        # what an index does for MIN is read off instructions and pages
+        ("lai-040", minima((9000, 9000, 4700, 6000), (9000, 9000, 4700, 6000)), "holds"),
+        # no printed difference
+        ("lai-040", minima((9000, 9500, 4700, 9000), (9000, 8910, 4700, 5990)), "holds"),
+        ("lai-040", minima((9000, 9000, 4700, 6000), (9000, 9000, 4700, 4700)), "partly"),
+        ("lai-040", minima((9000, 9000, 4700, 4700), (9000, 9000, 4700, 6000)), "partly"),
+        # more, not so much
+        ("lai-040", minima((9000, 9000, 4700, 5500), (9000, 9000, 4700, 5500)), "partly"),
+        ("lai-040", minima((9000, 8800, 4700, 5500), (9000, 90, 4700, 4700)), "not so"),
+        ("lai-040", minima((9000, 8800, 4700, 4500), (9000, 90, 4700, 4000)), "reversed"),
+        (
+            "lai-040",
+            minima((9000, 9000, 4700, 6000), (9000, 9000, 4700, 6000), tuples=SMALL),
+            UNTESTED,
+        ),
+        # what features cost who does not use them is read off Postgres95
+        ("lai-041", featured(900, 950, 800), "holds"),
+        ("lai-041", featured(990, 990, 990), "holds"),  # together a fiftieth, none by itself
+        ("lai-041", featured(1000, 1000, 990), "not so"),
+        # by the instructions of then
+        *(
+            ("lai-042", {"thirty_years": counted(THIRTY_YEARS, then, 1, 1, 1)}, said)
+            for then, said in ((3000, "holds"), (1000, "no effect"), (333, "reversed"))
+        ),
+    ],
+)
+def test_what_the_rules_make_of_rows(claim, tables, said):
+    assert word(claim, "wisconsin", **tables) == said
