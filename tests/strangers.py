@@ -28,6 +28,16 @@ def dump(server: Cluster) -> str:
 
 
 @contextlib.contextmanager
+def untouched(server: Cluster) -> Iterator[None]:
+    """A block after which the server holds what it held, no lock of ours and no setting."""
+    before = dump(server)
+    yield
+    assert dump(server) == before
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    assert server.fetch(locks) == (0,)
+
+
+@contextlib.contextmanager
 def pooled(server: Cluster, mode: str, user: str = "postgres") -> Iterator[str]:
     """The URL of a pgbouncer before the cluster; a test that asks for it is skipped without one."""
     if POOLER is None:
