@@ -13,6 +13,7 @@ from servers import SMALL, url_of
 from pgrerun import cli, notebook
 from pgrerun.lab.instruments import perf
 from pgrerun.lab.server import Cluster
+from pgrerun.record import runs
 
 # A job in the background, or under nohup, has these ignored, and so would the programs that tests
 # stop by them.
@@ -27,7 +28,7 @@ QUICK = {
     *("test_models_group_commit", "test_models_heap_growth", "test_models_replacement"),
     *("test_narrate", "test_parameters", "test_printed", "test_project", "test_quel"),
     *("test_reached", "test_reader", "test_relations_parts", "test_rooms", "test_runs"),
-    *("test_scoreboard", "test_statements", "test_statistics", "test_style", "test_tables"),
+    *("test_scoreboard", "test_statements", "test_statistics", "test_tables"),
 }
 
 
@@ -75,6 +76,13 @@ def records(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def own_runs(records, monkeypatch):
+    """The same, for published runs as well."""
+    monkeypatch.setattr(runs, "CHECKOUT", records)
+    return records
+
+
+@pytest.fixture
 def call(monkeypatch, capsys):
     """The command in this process: (status, output, errors)."""
 
@@ -89,7 +97,6 @@ def call(monkeypatch, capsys):
 
 @pytest.fixture
 def sampling():
-    """Skips where perf can't sample what a server does."""
     if reason := perf.unavailable():
         pytest.skip(reason)
 

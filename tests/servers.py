@@ -50,7 +50,6 @@ def running(server: Server, *command: str) -> Iterator[Future]:
 
 
 def tell(server: Server, *statements: str) -> None:
-    """Run statements in a session of their own."""
     with server.connect() as connection:
         for statement in statements:
             connection.execute(statement)
@@ -73,7 +72,6 @@ def mapped(*pids: int) -> set[str]:
 
 
 def left(shared: set[str]) -> set[str]:
-    """What there still is of some shared memory."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     segments = {line.split()[1] for line in lines}
     return {one for one in shared if one in segments or (one[0] == "/" and Path(one).exists())}

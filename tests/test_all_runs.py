@@ -62,19 +62,6 @@ def test_every_claim_has_its_words_counted_and_drawn(gathered):
         assert len(named) == 1 + len(machines.CIRCUMSTANCES) and all(named)
 
 
-def test_words_of_published_runs_that_differ_stand_beside_the_one_that_they_share():
-    several = made(1)
-    several.differing = {CLAIMS[0]: ["3 runs gave different verdicts: holds, reversed, holds"]}
-    first, second, *_ = page(all_runs.board(several, address)).select("tbody tr")
-    assert "holds, reversed, holds" in first.get_text() and "runs" not in second.get_text()
-
-
-def test_the_machine_unlike_the_others_is_described(gathered):
-    found = machines.findings(gathered)
-    text = page(all_runs.unlike(gathered, found, address)).get_text()
-    assert found.unlike.machine == 3 and CLAIMS[-1] in text and "1 of 80" in text
-
-
 def test_one_machine_alone_says_that_nothing_can_be_said():
     alone = made(1)
     found = machines.findings(alone)

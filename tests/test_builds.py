@@ -1,8 +1,11 @@
 """Builds that somebody compiled: registered by a name, listed, taken by it, forgotten."""
 
+import csv
 import json
+import re
 import shutil
 import stat
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,6 @@ from pgrerun.parameters import chapter_parameters
 
 @pytest.fixture(autouse=True)
 def registry(tmp_path, monkeypatch):
-    """A registry of one's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     return tmp_path / "caches" / "pgrerun" / "builds.json"
 
@@ -38,7 +40,6 @@ def make_script(path: Path, line: str) -> None:
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """A function that makes a table of builds with these rows."""
 
     def made(*rows: str) -> None:
         file = tmp_path / f"builds{len(list(tmp_path.glob('builds*')))}.csv"
@@ -145,3 +146,29 @@ def test_another_system_is_registered_as_the_table_tells(folder, table, tmp_path
     assert builds.add("old", tmp_path / "tree").version == "7.4.30"
     with pytest.raises(ServerError, match="no folder"):
         builds.add("other", tmp_path / "nowhere")
+
+
+# ---- the table of builds that claims ask for
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def rows(name):
+    with (DATA / name).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("build", rows("builds.csv"), ids=lambda build: build["name"])
+def test_a_build_decides_claims_of_the_ledger_and_can_be_made_again_from_its_row(build):
+    asked = build["claims"].split()
+    assert asked and len(asked) == len(set(asked))
+    assert set(asked) <= {claim["id"] for claim in rows("claims.csv")}
+    whole = re.fullmatch(r"[0-9a-f]{40}", build["commit"])
+    assert build["configuration"] and (whole or build["system"] == "INGRES")
+    assert build["bits"] in {"16", "32", "64"}
+
+
+def test_no_two_builds_are_the_same():
+    for identity in (("system", "commit", "configuration", "bits"), ("name",)):
+        found = Counter(tuple(row[column] for column in identity) for row in rows("builds.csv"))
+        assert max(found.values()) == 1, found.most_common(1)

@@ -1,7 +1,7 @@
 """What every committed notebook must be, so that nbval compares something and papermill can run it.
 
 nbval silently passes a cell without an execution count, so a notebook stripped of its
-outputs would test nothing. Each rule is tried on a broken notebook, too.
+outputs would test nothing.
 """
 
 import re
@@ -122,73 +122,24 @@ def early(notebook, rests_on):
                     yield from ((claim, one) for one in rests_on.get(claim, ()) if one not in ran)
 
 
-def test_a_claim_that_is_judged_too_early_is_found():
-    run, judge = (
-        nbformat.v4.new_code_cell(f"chapter.{x}") for x in ('run("a")', 'verdicts("q-1")')
-    )
-    notebook = nbformat.v4.new_notebook(cells=[run, judge])
-    assert list(early(notebook, {"q-1": ("a", "b")})) == [("q-1", "b")]
-    notebook.cells.reverse()
-    assert list(early(notebook, {"q-1": ("a",)})) == [("q-1", "a")]
-
-
-# ---- each rule can fail
-
-CI = {"profile": "ci", "pairs": 7}
-
-
-def good():
-    cells = [
-        nbformat.v4.new_code_cell(
-            "profile = 'ci'\npairs = 7",
-            id="p",
-            metadata={"tags": ["parameters"]},
-            execution_count=1,
-        ),
-        nbformat.v4.new_code_cell("chapter.judge('lai-001', x)", id="j", execution_count=2),
-        nbformat.v4.new_code_cell("7 * 6", id="f", metadata={"tags": ["fact"]}, execution_count=3),
-        nbformat.v4.new_code_cell(
-            "draw()", id="c", metadata={"tags": ["chart", "nbval-ignore-output"]}, execution_count=4
-        ),
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_reader_may_change_stands_where_it_is_said_to(path: Path):
+    cells = nbformat.read(path, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    ways = [
+        (way, source)
+        for source in sources
+        for said in re.findall(r"# Change (.+)", source)
+        for way in said.split(", or ")
     ]
-    cells[2].outputs = [nbformat.v4.new_output("stream", text="42\n")]
-    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
-    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-
-
-def _set(path, value):
-    """A change to one cell: _set("f.outputs", [])."""
-    name, attribute = path.split(".")
-
-    def change(notebook):
-        setattr(next(cell for cell in notebook.cells if cell.id == name), attribute, value)
-
-    return change
-
-
-FAILED = nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])
-
-
-@pytest.mark.parametrize(
-    "change, fault",
-    [
-        (lambda n: None, ""),
-        (_set("p.metadata", {}), "not tagged parameters"),
-        (_set("p.source", "profile = 'ci'\npairs = 9"), "ci profile"),
-        (_set("p.source", "profile = 'ci'\npairs = 7.0"), "ci profile"),
-        (_set("p.source", "profile = 'ci'\npairs = 7\nmore = 1"), "ci profile"),
-        (_set("f.execution_count", None), "would not compare"),
-        (_set("j.execution_count", None), "would not compare"),
-        (_set("f.outputs", []), "without an output"),
-        (_set("f.outputs", [FAILED]), "failed"),
-        (_set("f.metadata", {"tags": ["fact", "nbval-ignore-output"]}), "nbval ignores"),
-        (_set("c.metadata", {"tags": ["chart"]}), "nbval would compare"),
-        (_set("c.metadata", {"tags": ["nbval-skip"]}), "unknown tags"),
-        (_set("c.source", "# NBVAL_SKIP\ndraw()"), "comment"),
-    ],
-)
-def test_a_fault_is_found(change, fault):
-    notebook = good()
-    change(notebook)
-    found = faults(notebook, CI, {"lai-001"})
-    assert fault in " / ".join(found) and bool(found) == bool(fault)
+    assert ways
+    for way, source in ways:
+        words, _, place = way.removesuffix(" below").partition(" in ")
+        if place == "the first cell":
+            text = sources[0]
+        elif way.endswith(" below"):
+            text = source
+        else:
+            text = (parameters.folder(path.stem) / (place or words)).read_text("utf-8")
+        names = [] if words.startswith("sql/") else re.split(" and | or ", words)
+        assert [name for name in names if not re.search(rf"\b{name}\b", text)] == [], way

@@ -5,7 +5,6 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import unquote
 
 import altair as alt
@@ -18,7 +17,6 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from pgrerun.errors import BookError
 from pgrerun.page import charts
 
-STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
 SAID = charts.Words(**WORDS)
 
@@ -98,7 +96,6 @@ def two_pages() -> charts.Figure:
 
 
 def line_pointers(**changes) -> charts.Figure:
-    """A page of two line pointers."""
     columns = {"page": ["p", "p"], "line_pointer": [1, 2], "state": ["redirect", "normal"]}
     columns |= {"to": [2, None], "tuple": "", "old": False, "heap_only": False, "entries": 0}
     return charts.heap_pages(pd.DataFrame(columns | changes), SAID)
@@ -186,13 +183,6 @@ def test_every_column_of_the_table_is_in_the_data_and_nothing_is_titled_by_a_raw
     assert not raw.search(json.dumps(spec))
 
 
-def test_a_legend_names_each_kind_once_and_only_those_present_and_an_axis_its_unit():
-    shown = words(svg(sweep(("read", "write"))))
-    titles = [mark.title for mark in charts.MARKS.values() if mark.title in shown]
-    assert sorted(titles) == ["simulated", "this run"] and shown.count("this run") == 1
-    assert "throughput (transactions/s)" in shown
-
-
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
@@ -202,11 +192,6 @@ def test_no_repetition_is_left_out():
 def test_an_axis_names_a_quantity(word):
     with pytest.raises(BookError, match="name the quantity"):
         charts.Axis(word)
-
-
-def test_the_site_shows_the_same_marks_as_the_charts():
-    for kind, mark in charts.MARKS.items():
-        assert mark.colour in (STATIC / f"mark-{kind}.svg").read_text()
 
 
 def test_altair_and_the_bundled_vega_are_of_one_version():

@@ -19,9 +19,6 @@ import nbformat
 import psutil
 import psycopg
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.display import display
-from IPython.utils.capture import capture_output
 from servers import as_root, until
 
 from pgrerun import notebook, parameters
@@ -281,7 +278,7 @@ def chapter(records, base, monkeypatch):
             insert.__name__ = "insert"
             module = ModuleType("toy")
             module.insert = experiment(units={"index_pages": "pages"}, needs=needs)(insert)
-            given = {"rows": 1000}
+            given = {"rows": 1000} | given
         found = Notebook(name, chapter_parameters(name, given), module=module)
         found.shown = shown
         opened.append(found)
@@ -384,27 +381,11 @@ def test_an_experiment_that_cannot_run_sets_its_claims_and_charts_aside(chapter)
     opened.chart("uuid-keys")
 
 
-def test_a_chart_right_below_its_experiment_doesnt_say_again_why_there_is_none(
-    chapter, monkeypatch
-):
-    monkeypatch.setattr(notebook.runs, "chapters", lambda *run: [])  # nothing was published
-    opened = chapter(no_such_disk)
-    assert opened.chart("uuid-keys") is None and len(opened.shown) == 1
-    opened.run("insert")
-    assert opened.chart("uuid-keys") is None and len(opened.shown) == 2
-
-
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
-    opened = chapter(no_such_disk)
-    monkeypatch.setattr(notebook, "display", display)
-    InteractiveShell.instance()
-    try:
-        with capture_output() as captured:
-            opened.run("insert")
-    finally:
-        InteractiveShell.clear_instance()
-    [output] = captured.outputs
-    assert output.metadata == {CannotMeasure.METADATA: "direct I/O"}
+    opened, marks = chapter(no_such_disk), []
+    monkeypatch.setattr(notebook, "display", lambda said, metadata=None: marks.append(metadata))
+    opened.run("insert")
+    assert marks == [{CannotMeasure.METADATA: "direct I/O"}]
 
 
 def test_what_an_experiment_needs_of_the_server_is_asked_first(chapter):
@@ -422,6 +403,25 @@ def test_what_a_release_cannot_read_is_set_aside_with_the_first_that_can(chapter
     assert opened.run("insert") is None and "PostgreSQL 9.4 or later" in opened.shown[-1]
     judged = opened.judge(CLAIMS[0])
     assert str(judged.verdict) == "not tested here" and "PostgreSQL 9.4" in judged.note
+
+
+def weighed(bed, stones: int = 3):
+    yield from bed.compare(lambda block, keys: {"index_pages": stones}, {"keys": ["one"]}, warmup=0)
+
+
+def test_what_was_measured_with_another_argument_is_dropped_and_that_argument_told(chapter):
+    def pages(**changed):
+        return opened.run("insert", **changed).frame["index_pages"].tolist()
+
+    opened = chapter(weighed, pairs=5)
+    assert pages(stones=3) == [3] * 5 and notebook.CHANGED not in opened.record.about("insert")
+    assert pages(stones=7) == [7] * 5
+    assert opened.record.about("insert")[notebook.CHANGED] == {"stones": 7}
+    opened.record.release()  # as a kill does
+    opened = chapter(weighed, pairs=5)  # by the same argument nothing is measured again
+    before = opened.record.rows("insert")
+    assert pages(stones=7) == [7] * 5 and opened.record.rows("insert") == before
+    assert pages() == [3] * 5 and len(opened.record.rows("insert")) == 5
 
 
 # ---- the end of a chapter

@@ -29,7 +29,6 @@ MANY = 150  # enough for other processes to read them
 
 @pytest.fixture(scope="module")
 def claims():
-    """Claims of a chapter that have two words."""
     return list(thousand.Chapter("hot").others)
 
 
@@ -56,7 +55,6 @@ def scratch(tmp_path):
 
 @pytest.fixture
 def few(place, tmp_path):
-    """The runs of three machines, to be damaged."""
     for name in ("0000", "0001", "0002"):
         shutil.copytree(place / name, tmp_path / "few" / name)
     return tmp_path / "few"

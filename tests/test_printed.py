@@ -46,87 +46,6 @@ def test_every_number_stands_in_the_cited_section(name):
     assert document_text.missing_from_text(name, Path(folder)) == []
 
 
-TEXT = """ Abstract
-Its rating was dou-
-bled to 2.
-2.1 Test Environment
-a disk of 35 to 40 I/O accesses per sec-
-ond and over eighty
- 4. Suggestions
-4.66 executor
-The 10-K relation took 7:44, 1.250 in all, as seen in Figure
-3.4. Note that it is slow
-"""
-
-
-THREAD = """Thread: HOT
-
-From
-"A Person"
-Date:
-Ran pgbench -c10 with 90 scaling
-factor.
-
-Re: HOT
-
-From
-B Person
-Date:
-> with 90 scaling factor
-
-2 Numbers of mine: -c100 and 7.5
-"""
-
-
-TALK = """PGCon 10 / 20
-1
-00:00
-Science
-Transcript: English
-00:22
-It takes five minutes, and a half. Am I
-muted?
-50:04
-Scale factor 1000 and 2,142 megabytes, over eighty reads of 110,000
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "section", "number", "found"),
-    [
-        (TEXT, "2.1", 40, True),
-        (TEXT, "4", 4.66, True),
-        (THREAD, "msg 1", 10, True),
-        (THREAD, "msg 1", 90, True),
-        (THREAD, "msg 2", 90, False),  # a quotation
-        (THREAD, "msg 2", 7.5, True),
-        (TALK, "00:22", 5, True),
-        (TALK, "00:22", 0.5, True),
-        (TALK, "50:04", 5, False),
-        (TALK, "50:04", 2142, True),
-        (TALK, "50:04", 8, False),
-        (TALK, "50:04", 10_000, False),
-    ],
-)
-def test_a_number_stands_in_one_section(text, section, number, found):
-    assert states(document_text.sections(text)[section], number) == found
-
-
-def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
-    (tmp_path / "1990-postgres-performance-report.txt").write_text(TEXT)
-    (tmp_path / "t.csv").write_text(
-        "# document: postgres-1990\n# section: Abstract; 2.1; 4\n"
-        "key,tuples,elapsed,rate,reads,said\n"
-        "right,10000,7:44,35,80,x\n"
-        "wrong,1000,7:45,5,8,x\n"
-    )
-    monkeypatch.setattr(printed, "DATA", tmp_path)
-    wrong = {"tuples": "1000", "elapsed": "7:45", "rate": "5", "reads": "8"}
-    assert document_text.missing_from_text("t", tmp_path) == [
-        f"wrong.{name} = {value}" for name, value in wrong.items()
-    ]
-
-
 DOCUMENTS = (printed.DATA.parent / "documents.csv").read_text("utf-8")
 
 
@@ -316,12 +235,6 @@ def test_print_against_print(chapter, agreeing, contradictions):
     wrong = rows[~rows.agrees].recomputed
     for part, recomputed in contradictions.items():
         assert recomputed in wrong[wrong.index.str.contains(part, regex=False)].tolist(), part
-
-
-def test_the_layout_of_2007_gives_the_printed_blocks():
-    growth = printed.derived("hot_growth")
-    initial = growth[["recomputed_initial", "initial_head", "initial_hot"]]
-    assert (initial.nunique(axis=1) == 1).all()
 
 
 CHECKED = list(csv.DictReader(printed.CHECKS.read_text("utf-8").splitlines()))

@@ -199,7 +199,6 @@ def imports(source: str, package: tuple[str, ...], known: set[str]) -> list[tupl
 
 
 def dotted(module: str) -> str:
-    """The name by which "record/runs.py" is imported."""
     return ".".join(["pgrerun", *Path(module).with_suffix("").parts]).removesuffix(".__init__")
 
 
@@ -208,7 +207,6 @@ KNOWN = {dotted(module) for module in MODULES} | {f"pgrerun.{room}" for room in 
 
 
 def imported(module: str) -> set[str]:
-    """Dotted names of what a module imports."""
     source, package = (PACKAGE / module).read_text("utf-8"), Path(module).parts[:-1]
     return {name for _, name in imports(source, ("pgrerun", *package), KNOWN)}
 

@@ -40,7 +40,6 @@ def wrapped(name: str) -> bytes:
 
 
 def packed(folder: Path, below: str, files: dict[str, bytes], mode: str = "w:gz") -> bytes:
-    """A tar archive of executable files."""
     with tarfile.open(folder / "packed", mode) as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(f"{below}{name}")

@@ -275,7 +275,6 @@ def test_an_opinion_is_not_testable_and_keeps_what_was_found():
 
 @pytest.fixture
 def known(monkeypatch):
-    """Makes a claim the only one of the ledger, and returns it."""
 
     def only(subject):
         monkeypatch.setattr(claims, "ledger", lambda *file: {subject.id: subject})
@@ -286,7 +285,6 @@ def known(monkeypatch):
 
 @pytest.fixture
 def judge_of(known):
-    """A judge of one claim."""
     return lambda subject, **more: Judge(known(subject).chapter, **more)
 
 

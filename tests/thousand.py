@@ -25,8 +25,6 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Machine:
-    """What a made-up machine is."""
-
     cores: int
     release: str
     memory: int
