@@ -36,6 +36,12 @@ def builds_here() -> dict[str, Programs]:
     return found
 
 
+def script(path: Path, lines: str) -> None:
+    """Make it a program, of these lines of the shell's, that everybody may run."""
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+
+
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
     host = conninfo_to_dict(server.conninfo())["host"]

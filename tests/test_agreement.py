@@ -3,7 +3,6 @@
 import pytest
 
 from pgrerun.record import agreement, claims, runs, verdicts
-from pgrerun.record.runs import Run
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Verdict
 from pgrerun.site import published_runs, scoreboard
@@ -19,7 +18,7 @@ RATIOS = [
 
 def make(name, *effects, busy=0):
     """A run that finds these effects, one a claim of `RATIOS`, all in the first one's chapter."""
-    with Run.open(name, "tp1", key="k", environment={}) as run:
+    with runs.Run.open(name, "tp1", key="k", environment={}) as run:
         for block in range(4):
             used = 0.5 if block < busy else 0.0
             run.append("ladder", {"block": block, "tps": 1.0, "other_load": used})

@@ -1,32 +1,23 @@
 """The page about all runs says what was gathered, and a stranger's words are text on it."""
 
-import random
+import dataclasses
 
 import pytest
+import thousand
 from bs4 import BeautifulSoup
+from thousand import CLAIMS
 
-from pgrerun.record import claims, machines
-from pgrerun.record.gather import Gathered, Machine
+from pgrerun.record import machines
+from pgrerun.record.gather import Machine
 from pgrerun.site import all_runs
 
-CLAIMS = list(claims.ledger())[:4]
 HOSTILE = '<script>boom()</script>"><img src=x onerror=boom()>'
 
 
 def made(number, model="A CPU"):
-    """Machines of which a half gives another word to the first claim, for having many cores."""
-    dice = random.Random(5)
-    many = [
-        Machine(
-            "x86_64", model, 2 ** dice.randint(1, 5), 2**33 + n, "18", 10 ** -dice.uniform(2, 4), 1
-        )
-        for n in range(number)
-    ]
-    first = [int(one.cores >= 8) for one in many]
-    by_chance = [[dice.randint(0, 1) for _ in many] for _ in CLAIMS[1:-1]]
-    rare = [2 if n == 3 else 0 for n in range(number)]
-    words = dict(zip(CLAIMS, [first, *by_chance, rare]))
-    return Gathered(many, words, ["holds", "weaker", "reversed"], number, 10 * number)
+    """Machines that give another word to the first claim for having many cores."""
+    many = [dataclasses.replace(one, model=model) for one in thousand.machines(number)]
+    return thousand.gathered(many, {CLAIMS[0]: thousand.many_cores})
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from pgrerun import parameters
 from pgrerun.errors import BookError, ParameterError, RecordError, RerunError
 from pgrerun.record import runs
 from pgrerun.site import book as book_module
-from pgrerun.site.book import RUN_NAME, Book, committed
 from pgrerun.site.execution import ChapterFailed
 
 CI = {"server": "", "programs": "", "seed": 1990, "pairs": 7}
@@ -47,7 +46,7 @@ def notebook(*sources, tags=()):
     return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
-def checkout(root: Path, toy) -> Book:
+def checkout(root: Path, toy) -> book_module.Book:
     """A small checkout with one chapter and a package of its own to depend on."""
     (root / "data/runs/published/toy").mkdir(parents=True)
     files = {
@@ -72,7 +71,7 @@ def checkout(root: Path, toy) -> Book:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    book = Book(root)
+    book = book_module.Book(root)
     book.notebooks.mkdir()
     nbformat.write(toy, book.notebooks / "toy.ipynb")
     return book
@@ -148,11 +147,11 @@ def test_a_run_is_executed_gated_and_stamped(book, gates):
 
 
 def test_out_and_name_leave_the_book_alone(book, tmp_path):
-    written(book, f"import os; print(os.environ[{RUN_NAME!r}])")
+    written(book, f"import os; print(os.environ[{book_module.RUN_NAME!r}])")
     out = tmp_path / "mine.ipynb"
     assert book.run(book.state("toy", {}), out=out, name="mine") == out
     assert nbformat.read(out, as_version=4).cells[-1].outputs[0].text == "mine\n"
-    assert not book.results.exists() and RUN_NAME not in os.environ
+    assert not book.results.exists() and book_module.RUN_NAME not in os.environ
 
 
 @pytest.mark.parametrize(
@@ -426,7 +425,7 @@ def unbuilt(monkeypatch):
         book.site.mkdir(parents=True, exist_ok=True)
         (book.site / "index.html").touch()
 
-    monkeypatch.setattr(Book, "sphinx", sphinx)
+    monkeypatch.setattr(book_module.Book, "sphinx", sphinx)
 
 
 def test_pages_that_a_gate_refuses_are_not_left_as_the_site(book, monkeypatch, unbuilt):
@@ -627,28 +626,8 @@ def test_only_facts_are_committed(book):
     assert book.notebook("toy").read_bytes() == first and b"papermill" not in first
 
 
-def test_facts_are_of_what_everybody_has(book, tmp_path, monkeypatch):
-    """With Postgres95 registered, a page told more than was committed."""
-    cache = tmp_path / "caches"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setenv("PGRERUN_INGRES", str(cache))
-    registry = cache / "pgrerun" / "builds.json"
-    registry.parent.mkdir(parents=True)
-    registry.write_text("[]")  # can't be read, as anybody would tell who reads it
-    source = notebook(
-        "import os; from pgrerun.lab.server import builds",
-        "builds.registered(), os.environ['PGRERUN_INGRES']",
-        tags=["fact"],
-    )
-    nbformat.write(source, book.notebook("toy"))
-    book.refresh("toy")
-    kept = nbformat.read(book.notebook("toy"), as_version=4)
-    assert kept.cells[3].outputs[0].data["text/plain"] == "({}, '')"
-    assert os.environ["XDG_CACHE_HOME"] == os.environ["PGRERUN_INGRES"] == str(cache)
-
-
 def test_an_output_without_a_tag_is_refused():
     executed = notebook("7 * 6")
     executed.cells[-1].outputs = [nbformat.v4.new_output("stream", text="42\n")]
     with pytest.raises(BookError, match="'7 \\* 6'.*nbval-ignore-output"):
-        committed(executed)
+        book_module.committed(executed)

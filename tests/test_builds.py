@@ -4,11 +4,11 @@ import csv
 import json
 import re
 import shutil
-import stat
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from servers import script
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import builds, bundled, fetched, private
@@ -29,13 +29,8 @@ def folder(tmp_path):
     programs.mkdir(parents=True)
     for name in SERVER_PROGRAMS:
         program = private.reachable(bundled().path(name), private.account())
-        make_script(programs / name, f'exec {program} "$@"')
+        script(programs / name, f'exec {program} "$@"')
     return programs.parent
-
-
-def make_script(path: Path, line: str) -> None:
-    path.write_text(f"#!/bin/sh\n{line}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
 @pytest.fixture
@@ -56,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_build_is_added_listed_used_and_forgotten(call, folder, registry, table):
     table("mine,18.6,0123456789abcdef,-O2,64,PostgreSQL,hot-001 hot-002,as it was")
-    make_script(folder / "bin" / "pg_config", "echo --with-things")
+    script(folder / "bin" / "pg_config", "echo --with-things")
     before, unregistered = contents(folder), call("releases")
     assert "not registered" in unregistered[1] and "hot-001 hot-002" in unregistered[1]
     status, said, _ = call("releases", "add", "mine", folder)
@@ -86,7 +81,7 @@ def test_a_build_that_is_another_one_by_now_is_told(folder, tmp_path, registry):
     builds.add("mine", folder)
     for name in SERVER_PROGRAMS:
         # its version is asked for once, so another folder's stands in for it
-        make_script(tmp_path / name, "echo 'postgres (PostgreSQL) 17.1'")
+        script(tmp_path / name, "echo 'postgres (PostgreSQL) 17.1'")
     stored = json.loads(registry.read_text())
     stored["mine"]["folder"] = str(tmp_path)
     registry.write_text(json.dumps(stored))
@@ -97,7 +92,7 @@ def test_a_build_that_is_another_one_by_now_is_told(folder, tmp_path, registry):
 def test_what_does_not_run_is_not_registered(call, tmp_path, folder):
     status, _, error = call("releases", "add", "mine", tmp_path / "nowhere")
     assert status == 1 and "postgres, initdb and pg_ctl" in error
-    make_script(folder / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    script(folder / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
     status, _, error = call("releases", "add", "mine", folder)
     assert status == 1 and "broken" in error and "Traceback" not in error
     assert builds.registered() == {}
@@ -108,7 +103,7 @@ def test_a_build_that_cannot_be_started_is_left_aside_alone(folder, tmp_path, mo
     spoiled = Path(shutil.copytree(folder, tmp_path / "spoiled"))
     builds.add("whole", folder)
     builds.add("spoiled", spoiled)
-    make_script(spoiled / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    script(spoiled / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
     groups = [["whole"], ["whole", "spoiled"]]
     assert builds.complete(groups, fetched.build) == ["whole"]
     assert [*builds.LEFT] == ["spoiled"] and "broken" in builds.LEFT["spoiled"]

@@ -28,8 +28,6 @@ from pgrerun.lab.disk import Disk
 from pgrerun.lab.server import passwords, sweep
 from pgrerun.lab.server.processes import await_end
 from pgrerun.lab.testbed import Testbed, experiment
-from pgrerun.notebook import Notebook, commit
-from pgrerun.parameters import chapter_parameters
 from pgrerun.record import claims, runs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,7 +141,7 @@ def everything_said_of(url: str, monkeypatch) -> str:
     """What a chapter on this server shows, which can do nothing there; its record is finished."""
     shown = []
     monkeypatch.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
-    chapter = Notebook(CHAPTER, chapter_parameters(CHAPTER, {"server": url}))
+    chapter = notebook.Notebook(CHAPTER, parameters.chapter_parameters(CHAPTER, {"server": url}))
     server = chapter.bed.server
     assert chapter.run("insert") is None, "this role may let nobody checkpoint"
     for capability in ("superuser", "restart", "contrib:nothing"):
@@ -272,14 +270,14 @@ def chapter(records, base, monkeypatch):
     shown, opened = [], []
     monkeypatch.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
 
-    def opened_with(insert, needs=(), name=CHAPTER, **given) -> Notebook:
+    def opened_with(insert, needs=(), name=CHAPTER, **given) -> notebook.Notebook:
         module = None
         if insert:
             insert.__name__ = "insert"
             module = ModuleType("toy")
             module.insert = experiment(units={"index_pages": "pages"}, needs=needs)(insert)
             given = {"rows": 1000} | given
-        found = Notebook(name, chapter_parameters(name, given), module=module)
+        found = notebook.Notebook(name, parameters.chapter_parameters(name, given), module=module)
         found.shown = shown
         opened.append(found)
         return found
@@ -337,13 +335,13 @@ def test_each_claim_gets_its_word_where_every_experiment_is_set_aside(name, monk
     """
     monkeypatch.setattr(Testbed, "measure", nothing)
     monkeypatch.setattr(notebook, "display", lambda *shown, **more: None)
-    judged, close = set(), Notebook.close
+    judged, close = set(), notebook.Notebook.close
 
     def closed(chapter):
         judged.update(one.claim.id for one in chapter.evidence.judgements)
         close(chapter)
 
-    monkeypatch.setattr(Notebook, "close", closed)
+    monkeypatch.setattr(notebook.Notebook, "close", closed)
     namespace = {"__name__": "__main__"}
     for cell in nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells:
         if cell.cell_type == "code" and not cell.source.startswith("%%"):
@@ -503,6 +501,6 @@ def test_a_checkout_that_differs_in_its_records_alone_is_that_commit(tmp_path):
     git(["git", *who, "commit", "-q", "-m", "First"])
     head = git(["git", "rev-parse", "HEAD"]).stdout.strip()
     record.write_text("published since")
-    assert commit(code.parent) == head
+    assert notebook.commit(code.parent) == head
     code.write_text("changed")
-    assert commit(code.parent) == f"{head} with changes"
+    assert notebook.commit(code.parent) == f"{head} with changes"

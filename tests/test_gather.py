@@ -17,28 +17,52 @@ import pytest
 import thousand
 from sealed import changed, older, reseal, rewrite
 from servers import until
+from thousand import CLAIMS
 
 from pgrerun.errors import ParameterError, RecordError
-from pgrerun.record import gather, machines, reader, sources
-from pgrerun.record.gather import Gathered
+from pgrerun.record import gather, machines, reader, runs, sources
 from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
+from pgrerun.record.verdicts import Judgement
 
 CHAPTERS = ["hot", "uuid_keys"]
 MANY = 150  # enough for other processes to read them
 
 
 @pytest.fixture(scope="module")
-def claims():
-    return list(thousand.Chapter("hot").others)
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory, claims):
-    """Runs of many machines, with one claim that depends on cores and one on the release."""
-    place = tmp_path_factory.mktemp("runs")
-    planted = {claims[1]: thousand.many_cores, claims[4]: thousand.old_release}
-    thousand.make(place, MANY, CHAPTERS, planted)
+def place(tmp_path_factory):
+    """Runs of many machines, which are the published ones but for what the machine is."""
+    place, template = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("published")
+    for chapter in CHAPTERS:
+        shutil.copytree(runs.CHECKOUT / runs.PUBLISHED / chapter, template / chapter)
+        shorten(template / chapter)
+    for number in range(MANY):
+        machine = {"cpu_model": "Planted", "cpus": 2, "memory_bytes": (number + 1) * thousand.GIB}
+        for chapter in CHAPTERS:
+            folder = place / f"{number:04d}" / chapter
+            shutil.copytree(template / chapter, folder)
+            changed(folder, lambda head, of=machine: head["environment"]["machine"].update(of))
     return place
+
+
+def shorten(folder):
+    """Leave a record its smallest table, as to read all is what takes the time, and the verdicts
+    whose rules haven't changed since then.
+    """
+    tables = json.loads((folder / ENVIRONMENT).read_text())["tables"]
+    found = [path for path in folder.glob("*.parquet") if path.stem in tables]
+    least = min(found, key=lambda path: path.stat().st_size)
+    for path in {*folder.glob("*.parquet")} - {least}:
+        path.unlink()
+    kept = json.loads((folder / VERDICTS).read_text())
+    kept = [one for one in kept if Judgement.from_dict(one) is not None]
+    (folder / VERDICTS).write_text(json.dumps(kept))
+
+    def change(head):
+        head["tables"] = {least.stem: head["tables"][least.stem]}
+        head["sha256"] = {}
+
+    changed(folder, change)
+    reseal(folder)
 
 
 @pytest.fixture(scope="module")
@@ -67,46 +91,41 @@ def test_every_record_is_counted_once(place, gathered):
     assert set(gathered.words) == {verdict["claim"] for of_one in kept for verdict in of_one}
 
 
-def test_the_planted_dependences_are_found_and_nothing_else(gathered, claims):
-    found = machines.findings(gathered)
+def test_the_planted_dependences_are_found_and_nothing_else():
+    planted = {CLAIMS[1]: thousand.many_cores, CLAIMS[4]: thousand.old_release}
+    found = machines.findings(thousand.gathered(thousand.machines(MANY), planted))
     assert {one.claim: (one.circumstance, one.others) for one in found.dependences} == {
-        claims[1]: ("cores", ()),
-        claims[4]: ("release", ()),
+        CLAIMS[1]: ("cores", ()),
+        CLAIMS[4]: ("release", ()),
     }
     assert found.tests > 20 and all(one.q <= machines.CHANCE for one in found.dependences)
     assert found.unlike.p > machines.CHANCE
 
 
-def test_what_only_goes_along_with_the_cause_is_not_told(tmp_path, scratch, claims):
+def test_what_only_goes_along_with_the_cause_is_not_told():
     dice = random.Random(3)
-    drawn = [thousand.Machine.drawn(dice) for _ in range(120)]
     # memory follows the processors, so that it alone would tell the words apart as well
     made = [
         dataclasses.replace(one, memory=round(one.cores * dice.uniform(1, 4) * thousand.GIB))
-        for one in drawn
+        for one in thousand.machines(MANY)
     ]
-    planted = {claims[1]: thousand.many_cores}
-    thousand.make(tmp_path / "runs", 120, ["hot"], planted, machines=made)
-    found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
+    found = machines.findings(thousand.gathered(made, {CLAIMS[1]: thousand.many_cores}))
     assert [(one.claim, one.circumstance, one.others) for one in found.dependences] == [
-        (claims[1], "cores", ())
+        (CLAIMS[1], "cores", ())
     ]
 
 
-def test_the_machine_unlike_its_peers_is_the_one_that_was_made_so(gathered, claims):
-    odd = dataclasses.replace(gathered, words=dict(gathered.words))
-    for claim in claims:
-        given = list(gathered.words[claim])
-        given[17] = next(w for w in range(len(gathered.vocabulary)) if w not in given)
-        odd.words[claim] = given
+def test_the_machine_unlike_its_peers_is_the_one_that_was_made_so():
+    odd = thousand.gathered(thousand.machines(MANY), {})
+    for given in odd.words.values():
+        given[17] = 2
     found = machines.findings(odd).unlike
     assert found.machine == 17 and found.p <= machines.CHANCE
-    assert {claim for claim, *_ in found.words[: len(claims)]} == set(claims)
-    assert all(2 * same < of for *_, same, of in found.words)
+    assert {claim for claim, *_ in found.words} == set(CLAIMS)
 
 
-def test_few_machines_say_nothing(few, scratch):
-    found = machines.findings(gather.gather([str(few)], scratch))
+def test_few_machines_say_nothing():
+    found = machines.findings(thousand.gathered(thousand.machines(9), {}))
     assert (found.tests, found.dependences, found.unlike) == (0, [], None)
 
 
@@ -177,10 +196,10 @@ def test_a_record_speaks_for_its_own_chapter_alone(few, scratch):
 def test_what_was_gathered_is_kept_and_read_again(gathered, tmp_path):
     path = tmp_path / "gathered.json"
     gathered.save(path)
-    assert Gathered.load(path) == gathered
+    assert gather.Gathered.load(path) == gathered
     path.write_text(path.read_text()[:-10])
     with pytest.raises(RecordError, match="Call pgrerun gather again"):
-        Gathered.load(path)
+        gather.Gathered.load(path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from bs4 import BeautifulSoup
 from pgrerun import notebook, parameters, registry
 from pgrerun.errors import ParameterError
 from pgrerun.lab.testbed import Testbed, experiment, experiments_of
-from pgrerun.notebook import Notebook
 from pgrerun.page import charts, declared
 from pgrerun.record import evidence, rows, runs, verdicts
 from pgrerun.record.database import Database, NotMeasured
@@ -22,7 +21,9 @@ WORDS = charts.Words("How large?", "An index.", "sizes")
 
 
 def opened(**given):
-    return Notebook(CHAPTER, parameters.chapter_parameters(CHAPTER, {"rows": 2000} | given))
+    return notebook.Notebook(
+        CHAPTER, parameters.chapter_parameters(CHAPTER, {"rows": 2000} | given)
+    )
 
 
 class Killed(BaseException):
@@ -69,7 +70,7 @@ def test_a_run_is_resumed_after_a_kill_and_shown_without_a_server(records, monke
 
     monkeypatch.setattr(notebook, "open_server", None)
     monkeypatch.setattr(Testbed, "__init__", None)  # nothing is started or measured
-    shown = Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
+    shown = notebook.Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
     assert shown.run("insert").frame.equals(rows.frame)
     assert shown.chart("uuid-keys").spec() == drawn
     assert [shown.judge(claim).stale_rule for claim in CLAIMS] == [True, False]
@@ -85,7 +86,7 @@ def test_rows_of_before_a_metric_leave_a_claim_aside_and_the_others_judged(recor
             for keys, pages in (("random", 9), ("sequential", 6)):
                 record.append("insert", {"keys": keys, "block": block, "index_pages": pages})
         record.complete("insert", {"units": {"index_pages": "pages"}})
-    shown = Notebook(
+    shown = notebook.Notebook(
         CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "old" / CHAPTER)
     )
     known, aside = map(shown.judge, CLAIMS)
@@ -103,7 +104,7 @@ def test_rows_that_are_the_published_runs_are_said_to_be(records, own):
             if own or run == runs.PUBLISHED:
                 record.append("insert", {"keys": "random", "block": 0, "index_pages": 7})
                 record.complete("insert", {"units": {"index_pages": "pages"}})
-    shown = Notebook(
+    shown = notebook.Notebook(
         CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "mine" / CHAPTER)
     )
     query = "FROM insert SELECT keys AS label, index_pages AS value, 'measured' AS kind"
@@ -118,7 +119,7 @@ def test_a_finding_of_which_nothing_was_measured_shows_nothing(records):
     with runs.Run.open("mine", "since_when", key="k", environment={"machine": {"cpus": 2}}):
         pass
     given = parameters.chapter_parameters("since_when", {})
-    shown = Notebook("since_when", given, record=str(records / "mine" / "since_when"))
+    shown = notebook.Notebook("since_when", given, record=str(records / "mine" / "since_when"))
     assert shown.found("faster") is None
     shown.close()
 

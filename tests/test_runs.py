@@ -17,14 +17,13 @@ import pytest
 from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import runs
-from pgrerun.record.runs import COLUMNS, Run
 
 pytestmark = pytest.mark.usefixtures("records")
 ENVIRONMENT = {"machine": {"cores": 2}, "server": {"version": "18.6"}}
 
 
 def start(name="mine", chapter="tp1", key="k", environment=ENVIRONMENT):
-    return Run.open(name, chapter, key=key, environment=environment)
+    return runs.Run.open(name, chapter, key=key, environment=environment)
 
 
 UNITS = {"tps": "1/s", "reads": "pages"}
@@ -52,7 +51,7 @@ def test_a_finished_run_is_completed_by_what_it_had_set_aside():
         run.complete("ladder", {"units": UNITS})
         run.complete("upgrade", {"units": UNITS, "capability": "pg_upgrade", "reason": "none"})
         began, rows = run.started_at, run.rows("ladder")
-    assert Run.reopen("mine", "tp1") == ["upgrade"]
+    assert runs.Run.reopen("mine", "tp1") == ["upgrade"]
     with start() as run:
         assert run.started_at == began and run.about("upgrade") is None
         kept = run.rows("ladder")
@@ -65,19 +64,19 @@ def test_a_finished_run_is_completed_by_what_it_had_set_aside():
 
 def test_a_completion_that_was_killed_keeps_what_it_has_measured():
     finished_run()
-    Run.reopen("mine", "tp1")
+    runs.Run.reopen("mine", "tp1")
     with pytest.raises(KeyboardInterrupt), start() as run:
         row = run.rows("ladder")[0]
         run.append("upgrade", row)
         raise KeyboardInterrupt
-    assert Run.reopen("mine", "tp1") == []
+    assert runs.Run.reopen("mine", "tp1") == []
     with start() as run:
         assert run.rows("upgrade") == [row] and blocks(run) == [0, 1, 2]
 
 
 def test_a_run_of_other_code_is_not_completed_and_stays():
     finished_run()
-    Run.reopen("mine", "tp1")
+    runs.Run.reopen("mine", "tp1")
     with pytest.raises(RecordError, match="nothing can be added to it"):
         start(key="changed since")
     assert measured() == [1.0, 2.0, 3.0]
@@ -87,7 +86,7 @@ def test_a_run_of_other_code_is_not_completed_and_stays():
 
 def test_no_run_that_was_not_finished_is_completed():
     with pytest.raises(RecordError, match="mine"):
-        Run.reopen("mine", "tp1")
+        runs.Run.reopen("mine", "tp1")
 
 
 def blocks(run):
@@ -109,7 +108,7 @@ def test_a_record_reads_back_as_written(records):
     table = record.tables["tp1"]["ladder"]
     pd.testing.assert_frame_equal(table, live, check_dtype=False)
     assert table["variant"].tolist() == ["é\nx", "b"] and table["tps"].tolist() == [1.5, 2]
-    assert list(record.observations.columns) == list(COLUMNS) and len(record.observations) == 4
+    assert list(record.observations.columns) == list(runs.COLUMNS) and len(record.observations) == 4
     (verdict,) = record.verdicts
     given = {"claim": "lai-059", "verdict": "partly", "low": 1.1, "chapter": "tp1"}
     assert (given | {"evidence": None}).items() <= verdict.items()

@@ -12,11 +12,8 @@ from bs4 import BeautifulSoup
 
 from pgrerun.page import narrate, shown, tables
 from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
-from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
-from pgrerun.record.verdicts import Judgement, Verdict
 from pgrerun.site import layout, scoreboard
-from pgrerun.site.scoreboard import NOT_RUN
 
 ROOT = Path(__file__).resolve().parent.parent
 LEDGER = claims.ledger()
@@ -31,7 +28,7 @@ ENVIRONMENT = {
 def planted(id, predicate, size=None, kind="number"):
     """A claim of tp1 that is judged so, whatever the ledger says of it."""
     sizes = {} if size is None else {"": claims.Size(size, size)}
-    changes = {"predicate": predicate, "sizes": sizes, "kind": kind, "basis": Basis.TIMED}
+    changes = {"predicate": predicate, "sizes": sizes, "kind": kind, "basis": claims.Basis.TIMED}
     changes |= {"quantity": "size of b" if sizes else "", "as_share": "", "unit": ""}
     changes["relative_to"] = "that of a" if sizes else ""
     return LEDGER[id].model_copy(update=changes | {"regime": "", "needs": "", "margin": 0.05})
@@ -39,10 +36,10 @@ def planted(id, predicate, size=None, kind="number"):
 
 IDS = [claim.id for claim in LEDGER.values() if claim.chapter == "tp1"]
 RATIO, OTHER, FACTS, BUG = (
-    planted(IDS[0], Predicate.RATIO, 2.0),
-    planted(IDS[1], Predicate.RATIO, 1.6),
-    planted(IDS[2], Predicate.FACTS),
-    planted(IDS[3], Predicate.BUG, kind="bug"),
+    planted(IDS[0], claims.Predicate.RATIO, 2.0),
+    planted(IDS[1], claims.Predicate.RATIO, 1.6),
+    planted(IDS[2], claims.Predicate.FACTS),
+    planted(IDS[3], claims.Predicate.BUG, kind="bug"),
 )
 CLAIMS = LEDGER
 LEDGER = CLAIMS | {claim.id: claim for claim in (RATIO, OTHER, FACTS, BUG)}
@@ -85,11 +82,11 @@ def board(judged, advice=MappingProxyType({})):
 
 @pytest.mark.parametrize("other", [{"predicate": "facts"}, {"claim": "lai-999"}])
 def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run(other):
-    assert Judgement.from_dict(FOUND[RATIO.id].as_dict() | other) is None
+    assert verdicts.Judgement.from_dict(FOUND[RATIO.id].as_dict() | other) is None
 
 
 def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers():
-    assert scoreboard.tally({}) == {NOT_RUN: len(LEDGER)}
+    assert scoreboard.tally({}) == {scoreboard.NOT_RUN: len(LEDGER)}
     apart = verdicts.set_aside(APART, "x", "y")
     assert scoreboard.tally(FOUND | {APART.id: apart}) == {
         "weaker": 1,
@@ -97,7 +94,7 @@ def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers
         "inconclusive": 1,
         "not tested here": 1,
         scoreboard.APART: 1,
-        NOT_RUN: len(LEDGER) - 5,
+        scoreboard.NOT_RUN: len(LEDGER) - 5,
     }
     assert set(map(str, scoreboard.COLOURS)) == set(scoreboard.ORDER)
 
@@ -212,7 +209,7 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     # one of the runs hasn't tested it, which is no other verdict
     assert [(row[0], "perf" in row[-1]) for row in alone] == [(BUG.id, True)]
     # the rest stands folded, with the numbers of both
-    tested = {j.claim.id for j in FOUND.values() if j.verdict is not Verdict.NOT_TESTED}
+    tested = {j.claim.id for j in FOUND.values() if j.verdict is not verdicts.Verdict.NOT_TESTED}
     assert {row[0] for row in same} == tested - set(changed)
     assert all(here == there for *_, here, there in same)
 
@@ -232,7 +229,9 @@ def test_the_picture_has_a_square_for_each_claim_in_its_verdicts_colour(record):
     squares = picture.find_all("rect")
     numbers = [int(one.get_text()) for one in picture.find_all("tspan")]
     assert sum(numbers) == len(LEDGER) == len(squares) - len(numbers)
-    weaker = [one for one in squares if one.get("fill") == scoreboard.COLOURS[Verdict.WEAKER]]
+    weaker = [
+        one for one in squares if one.get("fill") == scoreboard.COLOURS[verdicts.Verdict.WEAKER]
+    ]
     assert len(weaker) == 1 + 1  # and its key
     assert "A CPU" in picture.get_text() and "PostgreSQL 18.6" in picture.title.get_text()
 
@@ -302,7 +301,7 @@ def test_a_rule_that_changed_after_measuring_is_told_wherever_the_word_is(rule):
 
 def test_a_size_that_is_not_asked_for_is_said_where_the_word_is():
     why = {"direction_only": "the table is smaller", "published_value": "31", "quantity": "pages"}
-    claim = planted(IDS[0], Predicate.DIRECTION).model_copy(update=why)
+    claim = planted(IDS[0], claims.Predicate.DIRECTION).model_copy(update=why)
     j = verdicts.judge(claim, 2.0)
     assert "holds (direction only)" in shown.Verdict(j, "", "").html()
     assert "the table is smaller" in shown.Verdict(j, "", "").html()

@@ -20,7 +20,7 @@ from pgrerun.lab.instruments import (
     sizes,
     wal,
 )
-from pgrerun.lab.relations import DebitCredit, Parts, Pgbench, Wisconsin
+from pgrerun.lab.relations import Pgbench
 from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, set_session
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
@@ -407,23 +407,6 @@ def test_sessions_that_wait(server, connection):
         with pytest.raises(CannotMeasure, match="synchronous_commit"):
             sessions.at_once(server, ["SELECT 1"])
     connection.execute("DROP TABLE locked")
-
-
-def test_relations_are_loaded_and_answer_alike(server, connection):
-    relation = Wisconsin("tuples", 1000)
-    relation.load(connection, indexes=True)
-    query = "SELECT * FROM tuples WHERE unique1 = 7"
-    plan = plans.explain(connection, query, execute=True)
-    assert plan.scan_of("tuples").rows_actual == 1 and plan.execution_ms is not None
-    assert connection.execute(relation.checksum_sql).fetchone()[0] == 1000
-    bank = DebitCredit(1, 10, 100_000)
-    bank.load(server)
-    assert bank.facts(server)["levels"].dropna().tolist() and bank.check(server).consistent
-    Parts(100).load(connection, "parts")
-    [plan] = plans.explain_many(connection, ["SELECT 1"])
-    assert plan.shape() == plans.explain(connection, "SELECT 1").shape()
-    for name in sizes.in_schema(connection, "public").query("kind == 'table'")["relation"]:
-        connection.execute(f'DROP TABLE "{name}"')
 
 
 def test_counts_are_complete_when_the_block_ends(server):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import checkouts
 import pytest
 from bs4 import BeautifulSoup
+from servers import script
 
 from pgrerun.record import claims
 
@@ -223,8 +224,7 @@ def test_without_a_network_the_page_says_so(tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("npm", "node"):
-        (programs / name).write_text("#!/bin/sh\necho 'no route to host' >&2\nexit 1\n")
-        (programs / name).chmod(0o755)
+        script(programs / name, "echo 'no route to host' >&2\nexit 1")
     done, page = build(tmp_path, {"PATH": f"{programs}:/usr/bin:/bin"})
     said = BeautifulSoup(page.read_text(), "html.parser").select_one(".note").text
     assert done.returncode == 0 and "npm" in said and "no route" in said

@@ -7,7 +7,6 @@ from bs4 import BeautifulSoup
 from checkouts import pages
 
 from pgrerun.record import claims, printed, verdicts
-from pgrerun.record.verdicts import Judgement
 from pgrerun.report_card.sections import SECTIONS
 from pgrerun.site import samples
 
@@ -63,7 +62,7 @@ def test_samples_of_a_reader_s_card_and_run_are_shown_as_such(toy_site):
     told = {one["id"]: one.get_text() for one in card.select("section")}
     assert [one.name for one in SECTIONS if "Set aside." in told[one.name]] == []
     run = soup(toy_site, "your-run.html").select_one("#what-it-looks-like")
-    judged = map(Judgement.from_dict, samples.load(KEPT / "run.json").verdicts)
+    judged = map(verdicts.Judgement.from_dict, samples.load(KEPT / "run.json").verdicts)
     tested = {j.claim.id for j in judged if j and j.verdict is not verdicts.Verdict.NOT_TESTED}
     assert tested and tested <= {row.td.get_text() for row in run.select("tbody tr")}
     [drawn] = run.select("figure .vl-spec")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pypdf
 import pytest
 from bs4 import BeautifulSoup
+from servers import script
 
 from pgrerun import parameters
 from pgrerun.errors import BookError
@@ -226,8 +227,7 @@ def test_a_browser_that_fails_leaves_no_pdf_and_is_quoted(
 ):
     program, epub = tmp_path / "chromium", shutil.copy(toy_epub, tmp_path / "book.epub")
     if does:
-        program.write_text(f"#!/bin/sh\n{does}\n")
-        program.chmod(0o755)
+        script(program, does)
     monkeypatch.setattr(printing, "BROWSERS", (str(program),))
     with pytest.raises(BookError, match=complaint):
         printing.pdf(epub)

@@ -123,22 +123,6 @@ def test_no_chapter_has_too_many_words(real_site):
     assert all(counted[name] > WORDS for name in LONGER), "short enough by now: drop it there"
 
 
-def test_a_page_opens_with_its_chart_and_with_verdicts_that_it_unfolds(real_site):
-    charted, found = 0, 0
-    for chapter in parameters.chapters():
-        page, name = article(real_site, chapter), parameters.info(chapter).opens_with
-        charts = page.select(f"#chart-{name}")
-        # a run that set the experiment aside has no chart to open with
-        assert page.select(f".what-we-found + figure#chart-{name}") == charts, chapter
-        assert len(page.select(f'p > a[href="#chart-{name}"]')) == len(charts) <= 1, chapter
-        lines = {f"#{line['id']}" for line in page.select(".verdict-line")}
-        told = [link["href"] for link in page.select(".what-we-found a[href^='#']")]
-        assert len(told) <= 5 and set(told) <= lines, chapter
-        charted += len(charts)
-        found += bool(told)
-    assert min(charted, found) > len(parameters.chapters()) / 2
-
-
 @pytest.mark.parametrize("chapter", sorted(parameters.chapters()))
 def test_no_experiment_without_its_statements(real_site, chapter):
     archive = real_site / "results" / f"{chapter}-record.zip"
