@@ -114,21 +114,19 @@ def base(monkeypatch):
 @pytest.fixture
 def small_disk(base, monkeypatch):
     """A function that mounts a tmpfs of some size and makes it the base directory."""
-    mounted = []
+    place = base / "disk"
+    place.mkdir()
 
     def mount(size):
-        place = base / "disk"
-        place.mkdir()
         done = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place],
             capture_output=True,
         )
         if done.returncode:
             pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
-        mounted.append(place)
         monkeypatch.setenv("PGRERUN_TMPDIR", str(place))
         return place
 
     yield mount
-    for place in mounted:
+    if place.is_mount():
         subprocess.run(["umount", place], check=True)

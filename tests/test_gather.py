@@ -12,6 +12,7 @@ import sys
 import tarfile
 import zipfile
 from functools import partial
+from pathlib import Path
 
 import pytest
 import thousand
@@ -341,24 +342,17 @@ def test_what_read_takes_read_many_takes_and_the_other_way_round(few):
 # ---- archives
 
 
-def zipped(folder, path, root="a b/"):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.rglob("*")):
-            archive.write(file, root + str(file.relative_to(folder)))
-    return path
-
-
-def tarred(folder, path):
-    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
-        archive.add(folder, "runs")
-    return path
+def packed(folder, path):
+    """The archive at this path, whose name says of what kind it is, with the folder in it."""
+    name, _, kind = path.name.partition(".")
+    how = {"zip": "zip", "tar": "tar", "tar.gz": "gztar"}[kind]
+    return Path(shutil.make_archive(path.with_name(name), how, folder.parent, folder.name))
 
 
 @pytest.mark.parametrize("name", ["runs.zip", "runs.tar", "runs.tar.gz"])
 def test_an_archive_says_what_its_folder_says(few, tmp_path, scratch, name):
     (few / "0000" / "uuid_keys" / "page.ipynb").write_text("{}")
-    pack = zipped if name.endswith("zip") else tarred
-    archive = pack(few, tmp_path / name)
+    archive = packed(few, tmp_path / name)
     assert gather.gather([str(archive)], scratch) == gather.gather([str(few)], scratch)
     assert gather.gather([str(tmp_path / "runs.*")], scratch).records == 3 * len(CHAPTERS)
     assert not list(scratch.iterdir())
@@ -426,7 +420,7 @@ def test_a_link_or_a_bomb_in_a_zip_file_spoils_its_record(
     few, tmp_path, scratch, monkeypatch, add, told
 ):
     monkeypatch.setattr(sources, "MAX_FILE", 2**22)
-    path = zipped(few / "0001", tmp_path / "runs.zip")
+    path = packed(few / "0001", tmp_path / "runs.zip")
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         add(archive)
     found = gather.gather([str(path)], scratch)
@@ -445,8 +439,8 @@ BOMBS = {
 def test_a_bomb_is_refused_as_a_whole_and_leaves_nothing(
     few, tmp_path, scratch, limit, monkeypatch
 ):
-    pack, name = (tarred, "bomb.tar") if limit == "MAX_UNPACKED" else (zipped, "bomb.zip")
-    archive = pack(few / "0000", tmp_path / name)
+    name = "bomb.tar" if limit == "MAX_UNPACKED" else "bomb.zip"
+    archive = packed(few / "0000", tmp_path / name)
     monkeypatch.setattr(sources, limit, 3)
     found = gather.gather([str(archive), str(few / "0001")], scratch)
     assert found.records == len(CHAPTERS) and BOMBS[limit] in found.refused[0]
@@ -461,15 +455,11 @@ def test_a_name_without_end_in_a_tar_file_is_not_kept_in_memory(few, tmp_path, s
     assert "has a name of more than" in found.refused[0]
 
 
-def flip(data, place):
-    return data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]
-
-
 SPOILT = {
     "torn.zip": lambda data: data[: len(data) * 2 // 3],
     "torn.tar.gz": lambda data: data[: len(data) * 2 // 3],
     "torn.tar": lambda data: data[: len(data) * 2 // 3],
-    "flipped.zip": lambda data: flip(data, len(data) // 3),
+    "flipped.zip": lambda data: data[: len(data) // 3] + bytes(9) + data[len(data) // 3 + 9 :],
     "no.zip": lambda data: b"no archive" * 100,
     "empty.tar.gz": lambda data: b"",
 }
@@ -477,7 +467,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
-    path = (zipped if name.endswith("zip") else tarred)(few, tmp_path / name)
+    path = packed(few, tmp_path / name)
     path.write_bytes(SPOILT[name](path.read_bytes()))
     found = gather.gather([str(path), str(few / "0000")], scratch)
     assert found.records == len(CHAPTERS) and len(found.refused) == 1
@@ -490,7 +480,7 @@ def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
 
 
 def test_duckdb_lists_and_reads_what_lies_elsewhere(few, tmp_path, scratch):
-    archive = zipped(few, tmp_path / "runs.zip")
+    archive = packed(few, tmp_path / "runs.zip")
     found = gather.gather([f"file://{archive}", f"file://{tmp_path}/nothing.zip"], scratch)
     assert found.records == 3 * len(CHAPTERS) and len(found.refused) == 1
     flipped(few / "0002" / "uuid_keys")
@@ -533,7 +523,7 @@ def test_a_handed_in_record_is_checked_by_the_same_code(few, call):
 
 
 def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
-    archive, mine = tarred(place, tmp_path / "runs.tar"), tmp_path / "mine"
+    archive, mine = packed(place, tmp_path / "runs.tar"), tmp_path / "mine"
     mine.mkdir()
     environment = os.environ | {"PGRERUN_TMPDIR": str(mine)}
     words = [sys.executable, "-m", "pgrerun", "gather", "--check", str(archive)]

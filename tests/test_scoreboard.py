@@ -1,7 +1,6 @@
 """The scoreboard is complete, says what the records say, and draws what they hold."""
 
 import dataclasses
-import math
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page import narrate, shown, tables
+from pgrerun.page import shown, tables
 from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
 from pgrerun.record.statistics import Interval
 from pgrerun.site import layout, scoreboard
@@ -252,11 +251,9 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary").get_text()
     numbers = "printed 2, found 1.20 [1.10, 1.30] times"
     assert [one for one in ("weaker", numbers, "timed", RATIO.claim) if one not in line] == []
-    assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
     value = statistics.on_disk(Interval(1.2, 1.1, 1.3, 7), "disk slowed to 9 reads/s")
     assert "timed, slowed disk" in shown.Verdict(verdicts.judge(RATIO, value), "", "").html()
-    aside = shown.Verdict(FOUND[BUG.id], "", "").html()
-    assert "printed" not in aside and "not tested here" in aside
+    assert "not tested here" in shown.Verdict(FOUND[BUG.id], "", "").html()
 
 
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
@@ -272,12 +269,8 @@ def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     )
     found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
     assert [row[3].get_text() for row in cells] == found
-    why = {0: "weaker, holds", 2: "there is no perf"}
-    assert all(said in cells[place][1].get_text() for place, said in why.items())
-    assert page.div["aria-label"] == page.caption.get_text()
-    assert why[0] in board(together).select_one(f"#{RATIO.id}").get_text()
-    other = text.replace(">verdict<", ">word<")
-    assert layout.verdicts(other, together) == other
+    assert "weaker, holds" in cells[0][1].get_text()
+    assert "weaker, holds" in board(together).select_one(f"#{RATIO.id}").get_text()
 
 
 def verdict_table(*rows):
@@ -316,18 +309,3 @@ def test_a_claim_s_row_unfolds_its_history(monkeypatch):
     told = [one.get_text() for one in page.select(f"#{RATIO.id} details.history li")]
     assert len(told) == 3 and all("2026-11-21" in one and "<So> it is." in one for one in told)
     assert "holds, then weaker" in told[2] and not page.select(f"#{OTHER.id} details")
-
-
-@pytest.mark.parametrize(("high", "reach"), [(3.84, "280 %"), (math.inf, "any size")])
-def test_the_noise_floors_of_all_chapters_stand_in_one_table(high, reach):
-    """A run's page said "2.8e+02 %" and "inf %"."""
-    noise = statistics.NoiseFloor.of(Interval(1.0, 0.96, high, 7))
-    held = {
-        claim.id: verdicts.judge(claim, Interval(1.2, 1.1, 1.3, 7), noise=noise)
-        for claim in (RATIO, OTHER)
-    }
-    page = BeautifulSoup(scoreboard.noise_floors(FOUND | held, {"tp1": "TP1"}), "html.parser")
-    cells = [cell.get_text() for cell in page.select("tbody tr td")]
-    named = f"{RATIO.id}, {OTHER.id}"
-    assert cells == ["TP1", narrate.interval(noise.ratio), reach, named]
-    assert scoreboard.noise_floors(FOUND, {}) == ""

@@ -21,7 +21,7 @@ from pgrerun.lab.instruments import (
     wal,
 )
 from pgrerun.lab.relations import Pgbench
-from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, set_session
+from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
@@ -281,14 +281,6 @@ def test_a_mistake_of_ours_is_no_lack_of_a_release(connection, mistake):
     assert releases.lacking(180000, told.value) is None
 
 
-def test_settings_of_the_whole_server_change_and_come_back(server):
-    shown = lambda: server.fetch("SHOW work_mem")
-    before = shown()
-    with server.reloaded(work_mem="7MB"):
-        assert shown() == ("7MB",) != before
-    assert shown() == before and server.programs.number == server.version
-
-
 def test_a_release_without_it_is_told_with_the_first_that_has_it():
     releases.require(160000, "pg_stat_io")
     with pytest.raises(CannotMeasure, match="PostgreSQL 16 or later .*this is 15") as told:
@@ -315,15 +307,8 @@ def test_what_a_release_does_not_have_need_not_be_switched_off(version, name, va
     assert bool(releases.without(version, name, value)) == needless
 
 
-def test_a_session_is_switched_off_what_its_release_has(server, connection):
-    asked = {"jit": "off", "max_parallel_workers_per_gather": 0}
-    set_session(connection, asked)
-    for name, value in asked.items():
-        if releases.knows(server.version, name):
-            assert connection.execute(f"SHOW {name}").fetchone() == (str(value),)
-
-
-def test_wal_and_sizes(connection):
+def test_wal_and_sizes(server, connection):
+    assert server.programs.number == server.version
     # row by row: since 16 a table that is filled by CREATE TABLE AS may get pages beforehand
     connection.execute('CREATE TABLE "Odd name" (n int, t text)')
     rows = "SELECT g, repeat('x', 500) FROM generate_series(1, 150) g"

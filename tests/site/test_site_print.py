@@ -13,7 +13,6 @@ import pytest
 from bs4 import BeautifulSoup
 from servers import script
 
-from pgrerun import parameters
 from pgrerun.errors import BookError
 from pgrerun.record import claims
 from pgrerun.site import printing
@@ -54,17 +53,6 @@ def words(text: str) -> str:
 
 
 # ---- the ePub
-
-
-def test_its_chapters_are_in_the_order_of_the_contents(pages, epub):
-    order = reading_order(epub)
-    document = lambda name: parameters.info(name).document
-    names = parameters.chapters()
-    first = list(dict.fromkeys(map(document, names))).index
-    grouped = sorted(names, key=lambda name: first(document(name)))
-    assert order[0] == "index.xhtml" and set(order) == set(pages) - {"nav.xhtml"}
-    chapters = [name for name in order if name.startswith("results/")]
-    assert chapters == [f"results/{name}.xhtml" for name in grouped]
 
 
 def test_nothing_waits_for_a_script_or_says_its_specification_aloud(pages):
