@@ -35,7 +35,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-
     def made(*rows: str) -> None:
         file = tmp_path / f"builds{len(list(tmp_path.glob('builds*')))}.csv"
         head = "name,version,commit,configuration,bits,system,claims,about\n"

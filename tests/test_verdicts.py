@@ -274,7 +274,6 @@ def test_an_opinion_is_not_testable_and_keeps_what_was_found():
 
 @pytest.fixture
 def known(monkeypatch):
-
     def only(subject):
         monkeypatch.setattr(claims, "ledger", lambda *file: {subject.id: subject})
         return subject

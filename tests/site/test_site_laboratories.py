@@ -35,7 +35,6 @@ def laboratories(toy_site) -> Path:
 
 @pytest.fixture(scope="module")
 def address(laboratories):
-
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=laboratories)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
