@@ -84,14 +84,3 @@ def test_a_fact_that_fails_takes_title_and_advice_along(told):
     # and without the rows there is nothing to tell
     without = advice.Teller(told.records, {})
     assert without.told(advice.Entry(**given, holds_if=[f"{size} > 1"])) is None
-
-
-def test_a_claim_is_concerned_by_advice_that_rests_on_its_experiments(told, tmp_path):
-    ours = {"uuidkeys-001", "uuidkeys-002"}
-    assert advice.concerned(told, FILES[1]) == dict.fromkeys(ours, {"uuid": "advice-uuid"})
-    other = tmp_path / "settings.toml"
-    entry = '[x]\nso = "{}"\nfindings = ["uuid_keys/uuidkeys-001"]\nholds_if = []\n'
-    other.write_text(entry.format("set work_mem"))  # none of whose experiments sets it
-    assert advice.concerned(told, other) == {"uuidkeys-001": {"work_mem": "advice-x"}}
-    other.write_text(entry.format("set wal_per_key"))  # as if it were one: a rule has the name
-    assert set(advice.concerned(told, other)) == ours

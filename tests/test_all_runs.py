@@ -53,15 +53,6 @@ def test_every_claim_has_its_words_counted_and_drawn(gathered):
         assert len(named) == 1 + len(machines.CIRCUMSTANCES) and all(named)
 
 
-def test_one_machine_alone_says_that_nothing_can_be_said():
-    alone = made(1)
-    found = machines.findings(alone)
-    assert "1 machine" in page(all_runs.summary(alone)).get_text()
-    assert "at least" in all_runs.dependences(alone, found, address)
-    assert "none can be told" in all_runs.unlike(alone, found, address)
-    assert len(page(all_runs.board(alone, address)).select("tbody tr")) == len(CLAIMS)
-
-
 def test_a_machine_that_says_nothing_is_no_stumbling_block():
     silent = made(30)
     silent.machines = [Machine() for _ in silent.machines]

@@ -4,7 +4,6 @@ import functools
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from urllib.parse import unquote
 
 import altair as alt
@@ -325,16 +324,3 @@ def test_an_interval_that_one_pair_leaves_open_is_not_drawn():
     ends = {row["label"]: (row["low"], row["high"]) for row in drawn}
     # a panel with a scale of its own has something to make it of
     assert ends == {"one pair": (2, 2), "many": (1.5, 2.5), "again": (None, None)}
-
-
-def test_of_a_long_line_some_points_are_read_aloud_and_all_are_drawn():
-    rows = [(float(x), x**2.0, "measured", "many") for x in range(100)]
-    rows += [(3.0, 9.0, "printed", "few"), (4.0, 16.0, "printed", "few")]
-    frame = pd.DataFrame(rows, columns=["x", "value", "kind", "series"])
-    axes = charts.Axis("clients"), charts.Axis("throughput")
-    figure = charts.lines(frame, replace(SAID, description=""), *axes)
-    spoken = figure.description
-    assert spoken.count("many at") == 8 and spoken.count("few at") == 2
-    assert "many at 0 0" in spoken and "many at 99 9,801" in spoken
-    (rows,) = figure.spec()["datasets"].values()
-    assert len(rows) == 102

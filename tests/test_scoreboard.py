@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from pgrerun.page import shown, tables
-from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
+from pgrerun.record import agreement, claims, printed, runs, statistics, verdicts
 from pgrerun.record.statistics import Interval
 from pgrerun.site import layout, scoreboard
 
@@ -299,13 +299,3 @@ def test_a_size_that_is_not_asked_for_is_said_where_the_word_is():
     assert "holds (direction only)" in shown.Verdict(j, "", "").html()
     assert "the table is smaller" in shown.Verdict(j, "", "").html()
     assert board({claim.id: j}).select_one(f"#{claim.id}")["data-verdict"] == j.verdict
-
-
-def test_a_claim_s_row_unfolds_its_history(monkeypatch):
-    told = [("", "holds", "measurement"), ("holds", "holds", "rule"), ("holds", "weaker", "both")]
-    changes = [history.Change("x", "2026-11-21", *one, "", "<So> it is.") for one in told]
-    monkeypatch.setattr(history, "load", lambda: {RATIO.id: changes, OTHER.id: changes[:1]})
-    page = board(FOUND)
-    told = [one.get_text() for one in page.select(f"#{RATIO.id} details.history li")]
-    assert len(told) == 3 and all("2026-11-21" in one and "<So> it is." in one for one in told)
-    assert "holds, then weaker" in told[2] and not page.select(f"#{OTHER.id} details")

@@ -5,7 +5,6 @@ Seconds depend on the machine; `benchmarks/first_paint.py` measures them.
 """
 
 import json
-import re
 import zipfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -183,12 +182,3 @@ def test_no_page_is_heavy_and_none_keeps_its_words_back(real_site):
     # what is heaviest is among what was weighed, and is nothing to wait for
     bundle = next((real_site / "_static").glob("vega-bundle-*.js")).stat().st_size
     assert found["hot.html"][0] > bundle > found["hot.html"][1] > 0
-
-
-def test_every_icon_of_a_page_has_its_outline(real_site):
-    static, name = real_site / "_static", r"\b(fa-[a-z-]+)"
-    outline = r"^\.(fa-[\w-]+) \{ --icon: url\(\"data:image/svg\+xml,%3Csvg [^\"]+ d='M[^']+'"
-    drawn = set(re.findall(outline, (static / "icons.css").read_text(), re.M))
-    asking = [*pages(real_site), static / "scripts" / "pydata-sphinx-theme.js"]
-    used = {icon for path in asking for icon in re.findall(name, path.read_text("utf-8"))}
-    assert used - {"fa-solid", "fa-lg", "fa-brands", "fa-regular"} <= drawn and len(drawn) > 9
