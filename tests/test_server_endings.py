@@ -330,5 +330,6 @@ def runs(python: str, who: dict) -> bool:
     command = [python, "-c", "from pgrerun.lab.server import Cluster"]
     environment = {"PYTHONPATH": os.pathsep.join(PYTHONPATH)}
     with contextlib.suppress(OSError):
-        return not subprocess.run(command, cwd="/", env=environment, **who).returncode
+        how = {"cwd": "/", "env": environment, "capture_output": True}
+        return not subprocess.run(command, **how, **who).returncode
     return False
