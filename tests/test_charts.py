@@ -20,38 +20,28 @@ WORDS = {"question": "Which is faster?", "caption": "A caption.", "description":
 SAID = charts.Words(**WORDS)
 
 
-def ladder(panel: bool = False, **changes) -> charts.Figure:
-    frame = pd.DataFrame(
-        {
-            "label": ["first step"] * 2 + ["a second step with a longer name"] * 2,
-            "kind": ["printed", "measured"] * 2,
-            "value": [1.0, 1.1, 0.7, 0.8],
-            "low": [None, 1.0, None, 0.75],
-            "high": [None, 1.2, None, 0.86],
-        }
-    )
-    return charts.compare(
-        frame.assign(panel=frame["kind"]) if panel else frame,
-        charts.Words(**WORDS | changes),
-        charts.Axis("relative throughput"),
-        reference=charts.Reference(1, "step one"),
-    )
+FEW = pd.DataFrame(
+    {
+        "label": ["a", "a"],
+        "kind": ["printed", "measured"],
+        "value": [1.0, 2.0],
+        "low": [None, 1.5],
+        "high": [None, 2.5],
+    }
+)
+JOINED = pd.DataFrame(
+    {
+        "label": ["a", "a", "b", "b"],
+        "series": ["with", "without"] * 2,
+        "value": [1.0, 2.0, 3.0, 2.5],
+        "kind": "printed",
+    }
+)
 
 
-def pages() -> charts.Figure:
-    frame = pd.DataFrame(
-        [
-            {"label": label, "kind": kind, "part": page, "value": value, "panel": operation}
-            for operation in ("read", "written")
-            for label, kind, value in (
-                ("bound", "printed", 1.0),
-                ("now", "measured", 1.5),
-                ("model", "simulated", 1.3),
-            )
-            for page in ("accounts: heap", "accounts: index leaf")
-        ]
-    )
-    return charts.stacked(frame, SAID, charts.Axis("pages"), reference=charts.Reference(2, "least"))
+def compared(frame: pd.DataFrame = FEW, **changes) -> charts.Figure:
+    words, step = charts.Words(**WORDS | changes), charts.Reference(1, "step one")
+    return charts.compare(frame, words, charts.Axis("relative throughput"), reference=step)
 
 
 def repetitions() -> charts.Figure:
@@ -59,26 +49,6 @@ def repetitions() -> charts.Figure:
         {"label": ["a"] * 5 + ["b"] * 5, "block": [*range(5)] * 2, "value": [*range(1, 11)]}
     )
     return charts.observations(frame.assign(kind="measured"), SAID, charts.Axis("latency", "ms"))
-
-
-def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
-    frame = pd.DataFrame(
-        [
-            {
-                "x": x,
-                "value": factor * x,
-                "kind": kind,
-                "low": 0.9 * x,
-                "high": 1.1 * x,
-                "series": one,
-            }
-            for one in series
-            for kind, factor in (("measured", 1.0), ("simulated", 0.8))
-            for x in (1, 2, 4)
-        ]
-    )
-    clients = charts.Axis("clients", log=True)
-    return charts.lines(frame, SAID, clients, charts.Axis("throughput", "transactions/s"))
 
 
 def two_pages() -> charts.Figure:
@@ -100,47 +70,33 @@ def line_pointers(**changes) -> charts.Figure:
     return charts.heap_pages(pd.DataFrame(columns | changes), SAID)
 
 
-def scattered() -> charts.Figure:
-    frame = pd.DataFrame(
-        {"label": list("abc"), "x": [1, 10, 50], "value": [2, 9, 500], "kind": "measured"}
-    )
-    return charts.scatter(frame, SAID, charts.Axis("pages"), charts.Axis("time", "s"), most=1)
-
-
-def joined() -> charts.Figure:
-    frame = pd.DataFrame(
-        {
-            "label": ["a", "a", "b", "b"],
-            "series": ["with", "without"] * 2,
-            "value": [1.0, 2.0, 3.0, 2.5],
-            "kind": "printed",
-        }
-    )
-    return charts.compare(frame, SAID, charts.Axis("throughput", "transactions/s"), joined=True)
-
-
-FEW = pd.DataFrame(
-    {
-        "label": ["a", "a"],
-        "kind": ["printed", "measured"],
-        "value": [1.0, 2.0],
-        "low": [None, 1.5],
-        "high": [None, 2.5],
-    }
-)
-
 FIGURES = [
-    ladder,
-    pages,
+    compared,
+    lambda: compared(FEW.assign(panel=FEW["kind"])),
+    lambda: charts.compare(JOINED, SAID, charts.Axis("throughput", "transactions/s"), joined=True),
+    lambda: charts.stacked(
+        FEW.assign(part="heap", panel="read"),
+        SAID,
+        charts.Axis("pages"),
+        reference=charts.Reference(2, "least"),
+    ),
     repetitions,
-    sweep,
-    lambda: sweep(("read", "write")),
-    lambda: ladder(panel=True),
+    lambda: charts.lines(
+        FEW.assign(x=[8, 8], series="read"),
+        SAID,
+        charts.Axis("clients", log=True),
+        charts.Axis("throughput", "transactions/s"),
+    ),
     two_pages,
     line_pointers,
     lambda: plan_grid(),
-    scattered,
-    joined,
+    lambda: charts.scatter(
+        pd.DataFrame({"label": list("ab"), "x": [1, 50], "value": [2, 500], "kind": "measured"}),
+        SAID,
+        charts.Axis("pages"),
+        charts.Axis("time", "s"),
+        most=1,
+    ),
 ]
 
 
@@ -200,7 +156,7 @@ def test_altair_and_the_bundled_vega_are_of_one_version():
 
 
 def test_words_cannot_end_the_script_element_or_the_attribute():
-    outputs = ladder(
+    outputs = compared(
         caption='</script><img src=x onerror="boom()">', description='"><b>'
     )._repr_mimebundle_()
     html = outputs["text/html"]
@@ -284,15 +240,11 @@ def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     assert (left_half["least_cost"], left_half["most_cost"]) == (0, 13)
 
 
-def compared(frame: pd.DataFrame) -> charts.Figure:
-    return charts.compare(frame, SAID, charts.Axis("x"))
-
-
 @pytest.mark.parametrize(
     ("draw", "complaint"),
     [
-        (lambda: ladder(question=" "), "question"),
-        (lambda: ladder(caption=" "), "caption"),
+        (lambda: compared(question=" "), "question"),
+        (lambda: compared(caption=" "), "caption"),
         (lambda: compared(FEW.drop(columns="value")), "lacks value"),
         (lambda: compared(FEW.assign(kind="guessed")), "unknown kind of number: guessed"),
         (lambda: compared(FEW[:0]), "empty"),
