@@ -320,12 +320,12 @@ def test_wal_and_sizes(server, connection):
     connection.execute('DROP TABLE "Odd name"')
 
 
-def or_set_aside(version, what, act):
+def or_set_aside(version, what, act, *given):
     """What `act` returns where the release has it; None where it is set aside for that."""
     if releases.has(version, what):
-        return act()
+        return act(*given)
     with pytest.raises(CannotMeasure, match=f"{releases.named(releases.SINCE[what])} or later"):
-        act()
+        act(*given)
     return None
 
 
@@ -334,13 +334,9 @@ def test_what_the_wal_says(server, connection):
         server.extension("pg_walinspect")
     with wal.written(connection) as found:
         connection.execute("CREATE TABLE logged AS SELECT 1")
-    for what, look in (
-        ("pg_get_wal_records_info", wal.records),
-        ("pg_get_wal_block_info", wal.blocks),
-    ):
-        seen = or_set_aside(
-            server.version, what, lambda look=look: look(connection, found.start, found.end)
-        )
+    looks = {"pg_get_wal_records_info": wal.records, "pg_get_wal_block_info": wal.blocks}
+    for what, look in looks.items():
+        seen = or_set_aside(server.version, what, look, connection, found.start, found.end)
         assert seen is None or seen["records"].sum() > 0
     connection.execute("DROP TABLE logged")
 
@@ -363,15 +359,11 @@ def test_what_is_on_pages_and_which_are_touched(server, connection):
         theirs = [sorted(names) for (names,) in connection.execute(query)]
         first = pages.heap_page(connection, "seen", 0)["flags"]
         assert [sorted(names) for names in first] == theirs
-    free = or_set_aside(
-        server.version, "pg_freespace", lambda: pages.free_space(connection, "seen")
-    )
+    free = or_set_aside(server.version, "pg_freespace", pages.free_space, connection, "seen")
     assert free is None or len(free) == sizes.pages(connection, "seen")
+    or_set_aside(server.version, "pg_buffercache_evict", pages.evict_all, connection)
     work = ["SELECT * FROM seen WHERE id = 1"]
-    or_set_aside(server.version, "pg_buffercache_evict", lambda: pages.evict_all(connection))
-    touched = or_set_aside(
-        server.version, "pg_buffercache_evict", lambda: pages.touched(server, work)
-    )
+    touched = or_set_aside(server.version, "pg_buffercache_evict", pages.touched, server, work)
     assert touched is None or {"heap", "btree root", "btree leaf"} <= set(touched["kind"])
     connection.execute("DROP TABLE seen")
 
