@@ -44,16 +44,17 @@ quick: venv
 	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
 # What runs where:
-# - here every test but the long ones. The book is built twice for them, of toys and of the real
-#   chapters, and looked at once: each real page for its charts, complaints, accessibility and width
-#   wide and on a phone, one page of each form in the dark as well. The toys alone are printed.
+# - here every test but the long ones. The book is built twice for them, of a toy and of the real
+#   chapters, and looked at once: each real page for its charts, complaints and width wide and on a
+#   phone, one page of each form for its accessibility and in the dark as well. The toy is printed.
 # - each chapter runs under nbval and nowhere else (but see tests/site/checkouts.py and
 #   tests/test_old_releases.py). Only what was counted or observed is compared there, so that two
 #   chapters run at once; no time that they take is judged by anybody. Their records are kept from
 #   the reader's own, and what the account has registered or fetched is hidden from them, so that
 #   all compare the same facts. The book that was built here is neither needed nor touched.
 # - `make long`, each month in .github/workflows/rerun.yml: the real chapters as an ePub and a PDF,
-#   all of them on all old releases and on somebody's server, and processes killed at random.
+#   the accessibility of every page, all chapters on all old releases and on somebody's server, and
+#   processes killed at random.
 test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .

@@ -16,6 +16,7 @@ from pgrerun.lab.instruments import perf
 from pgrerun.lab.server import Cluster, bundled
 from pgrerun.lab.testbed import Testbed
 from pgrerun.parameters import chapter_parameters
+from pgrerun.record import runs
 
 # A job in the background, or under nohup, has these ignored, and so would the programs that tests
 # stop by them.
@@ -30,7 +31,7 @@ QUICK = {
     *("test_models_group_commit", "test_models_heap_growth", "test_models_replacement"),
     *("test_narrate", "test_parameters", "test_printed", "test_project", "test_quel"),
     *("test_reached", "test_reader", "test_relations_parts", "test_rooms", "test_runs"),
-    *("test_scoreboard", "test_statements", "test_statistics", "test_style", "test_tables"),
+    *("test_scoreboard", "test_statements", "test_statistics", "test_tables"),
 }
 
 
@@ -103,6 +104,13 @@ def records(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def own_runs(records, monkeypatch):
+    """The same, for published runs as well."""
+    monkeypatch.setattr(runs, "CHECKOUT", records)
+    return records
+
+
+@pytest.fixture
 def call(monkeypatch, capsys):
     """The command in this process: (status, output, errors)."""
 
@@ -117,7 +125,6 @@ def call(monkeypatch, capsys):
 
 @pytest.fixture
 def sampling():
-    """Skips where perf can't sample what a server does."""
     if reason := perf.unavailable():
         pytest.skip(reason)
 
@@ -135,21 +142,19 @@ def base(monkeypatch):
 @pytest.fixture
 def small_disk(base, monkeypatch):
     """A function that mounts a tmpfs of some size and makes it the base directory."""
-    mounted = []
+    place = base / "disk"
+    place.mkdir()
 
     def mount(size):
-        place = base / "disk"
-        place.mkdir()
         done = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place],
             capture_output=True,
         )
         if done.returncode:
             pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
-        mounted.append(place)
         monkeypatch.setenv("PGRERUN_TMPDIR", str(place))
         return place
 
     yield mount
-    for place in mounted:
+    if place.is_mount():
         subprocess.run(["umount", place], check=True)

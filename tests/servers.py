@@ -35,6 +35,12 @@ def builds_here() -> dict[str, Programs]:
     return found
 
 
+def script(path: Path, lines: str) -> None:
+    """Make it a program, of these lines of the shell's, that everybody may run."""
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+
+
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
     host = server.connection_parameters()["host"]
@@ -49,7 +55,6 @@ def running(server: Server, *command: str) -> Iterator[Future]:
 
 
 def tell(server: Server, *statements: str) -> None:
-    """Run statements in a session of their own."""
     with server.connect() as connection:
         for statement in statements:
             connection.execute(statement)
@@ -72,7 +77,6 @@ def mapped(*pids: int) -> set[str]:
 
 
 def left(shared: set[str]) -> set[str]:
-    """What there still is of some shared memory."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     segments = {line.split()[1] for line in lines}
     return {one for one in shared if one in segments or (one[0] == "/" and Path(one).exists())}

@@ -26,6 +26,22 @@ def dump(server: Cluster) -> str:
     return re.sub(r"^\\(un)?restrict \w+$", "", text, flags=re.MULTILINE)
 
 
+_BESIDE = """
+SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+       (SELECT count(*) FROM pg_replication_slots),
+       (SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
+        WHERE source NOT IN ('default', 'override', 'client'))
+"""
+
+
+@contextlib.contextmanager
+def untouched(server: Cluster) -> Iterator[None]:
+    """A block after which the server holds what it held, no lock of ours and no setting."""
+    before = dump(server), server.fetch(_BESIDE)
+    yield
+    assert (dump(server), server.fetch(_BESIDE)) == before and before[1][0] == 0
+
+
 @contextlib.contextmanager
 def pooled(server: Cluster, mode: str, user: str = "postgres") -> Iterator[str]:
     """The URL of a pgbouncer before the cluster; a test that asks for it is skipped without one."""

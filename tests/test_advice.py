@@ -37,8 +37,10 @@ def test_what_readers_are_given_to_ask_their_server_runs(cluster, statement):
 
 
 @pytest.fixture(scope="module")
-def teller():
-    return advice.Teller({"uuid_keys": runs.load("published", "uuid_keys")}, {})
+def told():
+    record = runs.load("published", "uuid_keys")
+    judged = {one.claim.id: one for one in map(Judgement.from_dict, record.verdicts) if one}
+    return advice.Teller({"uuid_keys": record}, judged)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -61,7 +63,7 @@ def test_what_is_advised_rests_on_a_fact_of_the_record_and_stands_once_on_the_pa
     assert {page.count(f"```{{advice}} {name}\n") for name in settings} == {1}
 
 
-def test_a_fact_that_fails_takes_title_and_advice_along(teller):
+def test_a_fact_that_fails_takes_title_and_advice_along(told):
     size = "uuid_keys/insert.index_pages[keys = 'random']"
     given = {
         "name": "keys",
@@ -73,35 +75,11 @@ def test_a_fact_that_fails_takes_title_and_advice_along(teller):
             {"label": key, "value": f"{size[:-9]}'{key}']"} for key in ("random", "sequential")
         ],
     }
-    judged = runs.load("published", "uuid_keys").verdicts
-    told = advice.Teller(
-        {"uuid_keys": runs.load("published", "uuid_keys")},
-        {one.claim.id: one for one in map(Judgement.from_dict, judged) if one},
-    )
     yes = told.told(advice.Entry(**given, holds_if=[f"{size} > 1"]))
     no = told.told(advice.Entry(**given, holds_if=[f"{size} < 1"]))
     assert (yes.title, yes.so) == ("Random keys are dear", "make them ascend.")
     assert (no.title, no.so) == ("Are random keys dear?", "")
     assert [share for _, _, share in yes.bars][0] == 1 > yes.bars[1][2] > 0
     # and without the rows there is nothing to tell
-    assert teller.told(advice.Entry(**given, holds_if=[f"{size} > 1"])) is None
-
-
-def test_a_claim_is_concerned_by_advice_that_rests_on_its_experiments(tmp_path):
-    record = runs.load("published", "uuid_keys")
-    judged = {one.claim.id: one for one in map(Judgement.from_dict, record.verdicts) if one}
-    told = advice.Teller({"uuid_keys": record}, judged)
-    ours = {claim for claim in judged if claim.startswith("uuidkeys")}
-    found = advice.concerned(told, FILES[1])
-    assert found == dict.fromkeys(ours, {"uuid": "advice-uuid"})
-    other = tmp_path / "settings.toml"
-    entry = '[x]\nso = "{}"\nfindings = ["uuid_keys/uuidkeys-001"]\nholds_if = []\n'
-    other.write_text(entry.format("set work_mem"))  # none of whose experiments sets it
-    assert advice.concerned(told, other) == {"uuidkeys-001": {"work_mem": "advice-x"}}
-    other.write_text(entry.format("set wal_per_key"))  # as if it were one: a rule has the name
-    assert set(advice.concerned(told, other)) == ours
-
-
-def test_a_part_without_numbers_says_so_below_its_heading(teller):
-    told = advice.findings(teller, FILES[0], "own-code", lambda place: place)
-    assert "no numbers" in told
+    without = advice.Teller(told.records, {})
+    assert without.told(advice.Entry(**given, holds_if=[f"{size} > 1"])) is None

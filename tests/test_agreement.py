@@ -3,11 +3,11 @@
 import pytest
 
 from pgrerun.record import agreement, claims, runs, verdicts
-from pgrerun.record.runs import Run
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Verdict
 from pgrerun.site import published_runs, scoreboard
 
+pytestmark = pytest.mark.usefixtures("own_runs")
 LEDGER = claims.ledger()
 RATIOS = [
     one
@@ -16,16 +16,9 @@ RATIOS = [
 ][:3]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    monkeypatch.setattr(runs, "CHECKOUT", tmp_path)
-    return tmp_path
-
-
 def make(name, *effects, busy=0):
     """A run that finds these effects, one a claim of `RATIOS`, all in the first one's chapter."""
-    with Run.open(name, "tp1", key="k", environment={}) as run:
+    with runs.Run.open(name, "tp1", key="k", environment={}) as run:
         for block in range(4):
             used = 0.5 if block < busy else 0.0
             run.append("ladder", {"block": block, "tps": 1.0, "other_load": used})
@@ -48,12 +41,6 @@ def test_words_are_those_that_all_runs_gave_by_the_rules_of_today():
     assert set(found.index) == {first, second} and third not in found.index  # tested by none
     assert found.loc[second].tolist() == [Verdict.HOLDS, Verdict.NO_EFFECT, Verdict.HOLDS]
     assert agreement.agreed(found).to_dict() == {first: True, second: False}
-
-
-def test_a_claim_that_one_run_has_not_judged_is_not_compared():
-    kept = make("b", 3, 3, 3)
-    del kept.verdicts[0]
-    assert RATIOS[0].id not in agreement.words({"a": make("a", 3, 3, 3), "b": kept}).index
 
 
 def published_words():

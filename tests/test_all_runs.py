@@ -1,32 +1,23 @@
 """The page about all runs says what was gathered, and a stranger's words are text on it."""
 
-import random
+import dataclasses
 
 import pytest
+import thousand
 from bs4 import BeautifulSoup
+from thousand import CLAIMS
 
-from pgrerun.record import claims, machines
-from pgrerun.record.gather import Gathered, Machine
+from pgrerun.record import machines
+from pgrerun.record.gather import Machine
 from pgrerun.site import all_runs
 
-CLAIMS = list(claims.ledger())[:4]
 HOSTILE = '<script>boom()</script>"><img src=x onerror=boom()>'
 
 
 def made(number, model="A CPU"):
-    """Machines of which a half gives another word to the first claim, for having many cores."""
-    dice = random.Random(5)
-    many = [
-        Machine(
-            "x86_64", model, 2 ** dice.randint(1, 5), 2**33 + n, "18", 10 ** -dice.uniform(2, 4)
-        )
-        for n in range(number)
-    ]
-    first = [int(one.cores >= 8) for one in many]
-    by_chance = [[dice.randint(0, 1) for _ in many] for _ in CLAIMS[1:-1]]
-    rare = [2 if n == 3 else 0 for n in range(number)]
-    words = dict(zip(CLAIMS, [first, *by_chance, rare]))
-    return Gathered(many, words, ["holds", "weaker", "reversed"], number, 10 * number)
+    """Machines that give another word to the first claim for having many cores."""
+    many = [dataclasses.replace(one, model=model) for one in thousand.machines(number)]
+    return thousand.gathered(many, {CLAIMS[0]: thousand.many_cores})
 
 
 @pytest.fixture(scope="module")
@@ -60,28 +51,6 @@ def test_every_claim_has_its_words_counted_and_drawn(gathered):
         assert all(f"{number} {word}" in row.get_text() for word, number in counted.items())
         named = [picture["aria-label"] for picture in row.select("svg")]
         assert len(named) == 1 + len(machines.CIRCUMSTANCES) and all(named)
-
-
-def test_words_of_published_runs_that_differ_stand_beside_the_one_that_they_share():
-    several = made(1)
-    several.differing = {CLAIMS[0]: ["3 runs gave different verdicts: holds, reversed, holds"]}
-    first, second, *_ = page(all_runs.board(several, address)).select("tbody tr")
-    assert "holds, reversed, holds" in first.get_text() and "runs" not in second.get_text()
-
-
-def test_the_machine_unlike_the_others_is_described(gathered):
-    found = machines.findings(gathered)
-    text = page(all_runs.unlike(gathered, found, address)).get_text()
-    assert found.unlike.machine == 3 and CLAIMS[-1] in text and "1 of 80" in text
-
-
-def test_one_machine_alone_says_that_nothing_can_be_said():
-    alone = made(1)
-    found = machines.findings(alone)
-    assert "1 machine" in page(all_runs.summary(alone)).get_text()
-    assert "at least" in all_runs.dependences(alone, found, address)
-    assert "none can be told" in all_runs.unlike(alone, found, address)
-    assert len(page(all_runs.board(alone, address)).select("tbody tr")) == len(CLAIMS)
 
 
 def test_a_machine_that_says_nothing_is_no_stumbling_block():

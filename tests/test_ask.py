@@ -23,7 +23,7 @@ def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ask") / "record"
     ask.write(folder, Teller(WITH_ROWS, {}))
     listing = json.loads((folder / ask.LISTING).read_text("utf-8"))
-    with Cluster() as cluster, cluster.connect() as connection:
+    with Cluster(settings={"fsync": "off"}) as cluster, cluster.connect() as connection:
         connection.execute(listing["functions"])
         for schema in sorted({table["schema"] for table in listing["tables"]}):
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))

@@ -1,11 +1,14 @@
 """Builds that somebody compiled: registered by a name, listed, taken by it, forgotten."""
 
+import csv
 import json
+import re
 import shutil
-import stat
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from servers import script
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import builds, bundled, fetched, private
@@ -15,7 +18,6 @@ from pgrerun.parameters import chapter_parameters
 
 @pytest.fixture(autouse=True)
 def registry(tmp_path, monkeypatch):
-    """A registry of one's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     return tmp_path / "caches" / "pgrerun" / "builds.json"
 
@@ -27,19 +29,12 @@ def folder(tmp_path):
     programs.mkdir(parents=True)
     for name in SERVER_PROGRAMS:
         program = private.reachable(bundled().path(name), private.account())
-        make_script(programs / name, f'exec {program} "$@"')
+        script(programs / name, f'exec {program} "$@"')
     return programs.parent
-
-
-def make_script(path: Path, line: str) -> None:
-    path.write_text(f"#!/bin/sh\n{line}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """A function that makes a table of builds with these rows."""
-
     def made(*rows: str) -> None:
         file = tmp_path / f"builds{len(list(tmp_path.glob('builds*')))}.csv"
         head = "name,version,commit,configuration,bits,system,claims,about\n"
@@ -55,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_build_is_added_listed_used_and_forgotten(call, folder, registry, table):
     table("mine,18.6,0123456789abcdef,-O2,64,PostgreSQL,hot-001 hot-002,as it was")
-    make_script(folder / "bin" / "pg_config", "echo --with-things")
+    script(folder / "bin" / "pg_config", "echo --with-things")
     before, unregistered = contents(folder), call("releases")
     assert "not registered" in unregistered[1] and "hot-001 hot-002" in unregistered[1]
     status, said, _ = call("releases", "add", "mine", folder)
@@ -85,7 +80,7 @@ def test_a_build_that_is_another_one_by_now_is_told(folder, tmp_path, registry):
     builds.add("mine", folder)
     for name in SERVER_PROGRAMS:
         # its version is asked for once, so another folder's stands in for it
-        make_script(tmp_path / name, "echo 'postgres (PostgreSQL) 17.1'")
+        script(tmp_path / name, "echo 'postgres (PostgreSQL) 17.1'")
     stored = json.loads(registry.read_text())
     stored["mine"]["folder"] = str(tmp_path)
     registry.write_text(json.dumps(stored))
@@ -96,7 +91,7 @@ def test_a_build_that_is_another_one_by_now_is_told(folder, tmp_path, registry):
 def test_what_does_not_run_is_not_registered(call, tmp_path, folder):
     status, _, error = call("releases", "add", "mine", tmp_path / "nowhere")
     assert status == 1 and "postgres, initdb and pg_ctl" in error
-    make_script(folder / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    script(folder / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
     status, _, error = call("releases", "add", "mine", folder)
     assert status == 1 and "broken" in error and "Traceback" not in error
     assert builds.registered() == {}
@@ -107,7 +102,7 @@ def test_a_build_that_cannot_be_started_is_left_aside_alone(folder, tmp_path, mo
     spoiled = Path(shutil.copytree(folder, tmp_path / "spoiled"))
     builds.add("whole", folder)
     builds.add("spoiled", spoiled)
-    make_script(spoiled / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    script(spoiled / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
     groups = [["whole"], ["whole", "spoiled"]]
     assert builds.complete(groups, fetched.build) == ["whole"]
     assert [*builds.LEFT] == ["spoiled"] and "broken" in builds.LEFT["spoiled"]
@@ -145,3 +140,29 @@ def test_another_system_is_registered_as_the_table_tells(folder, table, tmp_path
     assert builds.add("old", tmp_path / "tree").version == "7.4.30"
     with pytest.raises(ServerError, match="no folder"):
         builds.add("other", tmp_path / "nowhere")
+
+
+# ---- the table of builds that claims ask for
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def rows(name):
+    with (DATA / name).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("build", rows("builds.csv"), ids=lambda build: build["name"])
+def test_a_build_decides_claims_of_the_ledger_and_can_be_made_again_from_its_row(build):
+    asked = build["claims"].split()
+    assert asked and len(asked) == len(set(asked))
+    assert set(asked) <= {claim["id"] for claim in rows("claims.csv")}
+    whole = re.fullmatch(r"[0-9a-f]{40}", build["commit"])
+    assert build["configuration"] and (whole or build["system"] == "INGRES")
+    assert build["bits"] in {"16", "32", "64"}
+
+
+def test_no_two_builds_are_the_same():
+    for identity in (("system", "commit", "configuration", "bits"), ("name",)):
+        found = Counter(tuple(row[column] for column in identity) for row in rows("builds.csv"))
+        assert max(found.values()) == 1, found.most_common(1)

@@ -1,7 +1,8 @@
 """What every committed notebook must be, so that nbval compares something and papermill can run it.
 
 nbval silently passes a cell without an execution count, so a notebook stripped of its
-outputs would test nothing. Each rule is tried on a broken notebook, too.
+outputs would test nothing. That a notebook judges each claim once is for test_endings.py, which
+runs its cells.
 """
 
 import re
@@ -11,7 +12,6 @@ import nbformat
 import pytest
 
 from pgrerun import parameters
-from pgrerun.parameters import profile_values
 from pgrerun.record import claims, evidence
 from pgrerun.record.database import Database
 from pgrerun.site.book import Book, committed
@@ -25,76 +25,57 @@ TAGS = {
     "remove-input",
     "hide-output",
 }
-NOTEBOOKS = sorted(Book().notebooks.glob("*.ipynb"))
+each_notebook = pytest.mark.parametrize(
+    "path", sorted(Book().notebooks.glob("*.ipynb")), ids=lambda path: path.stem
+)
 
 
-def faults(notebook: nbformat.NotebookNode, ci: dict, judged: set[str]) -> list[str]:
-    """What is wrong with a notebook that must set `ci` as parameters and may foretell these claims.
-
-    That it holds nothing else of a machine or a run is for `committed`, that it judges each claim
-    once for test_endings.py, which runs its cells.
-    """
-    return [
-        *_of_the_parameters(notebook, ci),
-        *(
-            fault
-            for cell in notebook.cells
-            if cell.cell_type == "code"
-            for fault in _of_the_cell(cell)
-        ),
-        *_of_the_predictions(notebook, judged),
-    ]
-
-
-def _of_the_predictions(notebook, judged):
-    """Each names the claims that decide about it, so that the page can tell its outcome."""
-    for cell in notebook.cells:
-        for named in re.findall(r"\*\*Prediction\*{0,2}(.{0,80})", cell.source):
-            found = re.match(r"\*{0,2} \(([^)]+)\)\.", named)
-            words = {one.split()[-1] for one in found.group(1).split(", ")} if found else {"none"}
-            if unknown := words - judged:
-                yield f"a prediction names no claim of the chapter: {sorted(unknown)}"
-
-
-def _of_the_parameters(notebook, ci):
+@each_notebook
+def test_the_first_code_cell_sets_what_profile_ci_does(path: Path):
+    notebook = nbformat.read(path, as_version=4)
     first = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    if "parameters" not in first.metadata.get("tags", []):
-        yield "the first code cell is not tagged parameters"
-        return
+    assert "parameters" in first.metadata.tags
     values = {}
     exec(first.source, values)
     del values["__builtins__"]
-    if values != ci or list(map(type, values.values())) != [type(ci.get(name)) for name in values]:
-        yield f"the parameters cell sets {values} and the ci profile is {ci}"
-
-
-def _of_the_cell(cell):
-    tags = set(cell.metadata.get("tags", []))
-    ignored = "nbval-ignore-output" in tags
-    rules = {
-        "has unknown tags": tags - TAGS,
-        "steers nbval by a comment; the tags are enough": "NBVAL_" in cell.source,
-        "failed": any(output.output_type == "error" for output in cell.outputs),
-        "has no execution count, so nbval would not compare it": cell.execution_count is None,
-        "is a fact that nbval ignores": "fact" in tags and ignored,
-        "is a fact without an output": "fact" in tags and not cell.outputs,
-        "is a chart that nbval would compare": "chart" in tags and not ignored,
+    ci = parameters.profile_values(path.stem, "ci")
+    assert {name: (type(value), value) for name, value in values.items()} == {
+        name: (type(value), value) for name, value in ci.items()
     }
-    name = f"cell {cell.id} ({cell.source.splitlines()[0] if cell.source else 'empty'})"
-    return [f"{name} {fault}" for fault, broken in rules.items() if broken]
 
 
-# ---- the chapters
+@each_notebook
+def test_nbval_compares_facts_and_only_facts(path: Path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        tags = set(cell.metadata.get("tags", []))
+        ignored = "nbval-ignore-output" in tags
+        rules = {
+            "has unknown tags": not tags <= TAGS,
+            "steers nbval by a comment; the tags are enough": "NBVAL_" in cell.source,
+            "failed": any(output.output_type == "error" for output in cell.outputs),
+            "has no execution count, so nbval would not compare it": cell.execution_count is None,
+            "is a fact that nbval ignores": "fact" in tags and ignored,
+            "is a fact without an output": "fact" in tags and not cell.outputs,
+            "is a chart that nbval would compare": "chart" in tags and not ignored,
+        }
+        assert [fault for fault, broken in rules.items() if broken] == [], cell.id
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_committed_notebook(path: Path):
-    expected = {claim.id for claim in claims.ledger().values() if claim.chapter == path.stem}
-    found = faults(nbformat.read(path, as_version=4), profile_values(path.stem, "ci"), expected)
-    assert expected and found == []
+@each_notebook
+def test_a_prediction_names_the_claims_that_decide_about_it(path: Path):
+    """So that the page can tell its outcome."""
+    known = {claim.id for claim in claims.ledger().values() if claim.chapter == path.stem}
+    assert known
+    for cell in nbformat.read(path, as_version=4).cells:
+        for foretold in re.findall(r"\*\*Prediction\*{0,2}(.{0,80})", cell.source):
+            named = re.match(r"\*{0,2} \(([^)]+)\)\.", foretold)
+            assert named, foretold
+            assert {one.split()[-1] for one in named[1].split(", ")} <= known, foretold
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@each_notebook
 def test_committed_as_refresh_writes_it(path: Path):
     """Otherwise the next refresh would change lines that nobody touched."""
     text = path.read_text()
@@ -102,93 +83,39 @@ def test_committed_as_refresh_writes_it(path: Path):
     assert text == (written if written.endswith("\n") else written + "\n")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@each_notebook
 def test_a_claim_is_judged_after_the_experiments_that_it_rests_on(path: Path):
     """lai-050 was set aside in a published run because its last experiment came further down."""
     rules = evidence.rules(parameters.folder(path.stem))
     with Database(path.stem) as database:
         rests_on = {claim: evidence.needed(rule, database) for claim, rule in rules.items()}
-    assert not list(early(nbformat.read(path, as_version=4), rests_on))
-
-
-def early(notebook, rests_on):
-    """Claims and the experiments that run only after they were judged, or in no cell."""
     ran: set[str] = set()
-    for cell in notebook.cells:
+    for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             ran |= set(re.findall(r"chapter\.run\(\s*\"(\w+)\"", cell.source))
-            for judged in re.findall(r"chapter\.verdicts\(([^)]*)\)", cell.source):
-                for claim in re.findall(r"\"([^\"]+)\"", judged):
-                    yield from ((claim, one) for one in rests_on.get(claim, ()) if one not in ran)
+            judged = re.findall(r"chapter\.verdicts\(([^)]*)\)", cell.source)
+            for claim in re.findall(r"\"([^\"]+)\"", " ".join(judged)):
+                assert set(rests_on.get(claim, ())) <= ran, claim
 
 
-def test_a_claim_that_is_judged_too_early_is_found():
-    run, judge = (
-        nbformat.v4.new_code_cell(f"chapter.{x}") for x in ('run("a")', 'verdicts("q-1")')
-    )
-    notebook = nbformat.v4.new_notebook(cells=[run, judge])
-    assert list(early(notebook, {"q-1": ("a", "b")})) == [("q-1", "b")]
-    notebook.cells.reverse()
-    assert list(early(notebook, {"q-1": ("a",)})) == [("q-1", "a")]
-
-
-# ---- each rule can fail
-
-CI = {"profile": "ci", "pairs": 7}
-
-
-def good():
-    cells = [
-        nbformat.v4.new_code_cell(
-            "profile = 'ci'\npairs = 7",
-            id="p",
-            metadata={"tags": ["parameters"]},
-            execution_count=1,
-        ),
-        nbformat.v4.new_code_cell("chapter.judge('lai-001', x)", id="j", execution_count=2),
-        nbformat.v4.new_code_cell("7 * 6", id="f", metadata={"tags": ["fact"]}, execution_count=3),
-        nbformat.v4.new_code_cell(
-            "draw()", id="c", metadata={"tags": ["chart", "nbval-ignore-output"]}, execution_count=4
-        ),
+@each_notebook
+def test_what_a_reader_may_change_stands_where_it_is_said_to(path: Path):
+    cells = nbformat.read(path, as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    ways = [
+        (way, source)
+        for source in sources
+        for said in re.findall(r"# Change (.+)", source)
+        for way in said.split(", or ")
     ]
-    cells[2].outputs = [nbformat.v4.new_output("stream", text="42\n")]
-    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
-    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-
-
-def _set(path, value):
-    """A change to one cell: _set("f.outputs", [])."""
-    name, attribute = path.split(".")
-
-    def change(notebook):
-        setattr(next(cell for cell in notebook.cells if cell.id == name), attribute, value)
-
-    return change
-
-
-FAILED = nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])
-
-
-@pytest.mark.parametrize(
-    "change, fault",
-    [
-        (lambda n: None, ""),
-        (_set("p.metadata", {}), "not tagged parameters"),
-        (_set("p.source", "profile = 'ci'\npairs = 9"), "ci profile"),
-        (_set("p.source", "profile = 'ci'\npairs = 7.0"), "ci profile"),
-        (_set("p.source", "profile = 'ci'\npairs = 7\nmore = 1"), "ci profile"),
-        (_set("f.execution_count", None), "would not compare"),
-        (_set("j.execution_count", None), "would not compare"),
-        (_set("f.outputs", []), "without an output"),
-        (_set("f.outputs", [FAILED]), "failed"),
-        (_set("f.metadata", {"tags": ["fact", "nbval-ignore-output"]}), "nbval ignores"),
-        (_set("c.metadata", {"tags": ["chart"]}), "nbval would compare"),
-        (_set("c.metadata", {"tags": ["nbval-skip"]}), "unknown tags"),
-        (_set("c.source", "# NBVAL_SKIP\ndraw()"), "comment"),
-    ],
-)
-def test_a_fault_is_found(change, fault):
-    notebook = good()
-    change(notebook)
-    found = faults(notebook, CI, {"lai-001"})
-    assert fault in " / ".join(found) and bool(found) == bool(fault)
+    assert ways
+    for way, source in ways:
+        words, _, place = way.removesuffix(" below").partition(" in ")
+        if place == "the first cell":
+            text = sources[0]
+        elif way.endswith(" below"):
+            text = source
+        else:
+            text = (parameters.folder(path.stem) / (place or words)).read_text("utf-8")
+        names = [] if words.startswith("sql/") else re.split(" and | or ", words)
+        assert [name for name in names if not re.search(rf"\b{name}\b", text)] == [], way

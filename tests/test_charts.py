@@ -4,8 +4,6 @@ import functools
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
-from pathlib import Path
 from urllib.parse import unquote
 
 import altair as alt
@@ -18,43 +16,32 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from pgrerun.errors import BookError
 from pgrerun.page import charts
 
-STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
 SAID = charts.Words(**WORDS)
 
 
-def ladder(panel: bool = False, **changes) -> charts.Figure:
-    frame = pd.DataFrame(
-        {
-            "label": ["first step"] * 2 + ["a second step with a longer name"] * 2,
-            "kind": ["printed", "measured"] * 2,
-            "value": [1.0, 1.1, 0.7, 0.8],
-            "low": [None, 1.0, None, 0.75],
-            "high": [None, 1.2, None, 0.86],
-        }
-    )
-    return charts.compare(
-        frame.assign(panel=frame["kind"]) if panel else frame,
-        charts.Words(**WORDS | changes),
-        charts.Axis("relative throughput"),
-        reference=charts.Reference(1, "step one"),
-    )
+FEW = pd.DataFrame(
+    {
+        "label": ["a", "a"],
+        "kind": ["printed", "measured"],
+        "value": [1.0, 2.0],
+        "low": [None, 1.5],
+        "high": [None, 2.5],
+    }
+)
+JOINED = pd.DataFrame(
+    {
+        "label": ["a", "a", "b", "b"],
+        "series": ["with", "without"] * 2,
+        "value": [1.0, 2.0, 3.0, 2.5],
+        "kind": "printed",
+    }
+)
 
 
-def pages() -> charts.Figure:
-    frame = pd.DataFrame(
-        [
-            {"label": label, "kind": kind, "part": page, "value": value, "panel": operation}
-            for operation in ("read", "written")
-            for label, kind, value in (
-                ("bound", "printed", 1.0),
-                ("now", "measured", 1.5),
-                ("model", "simulated", 1.3),
-            )
-            for page in ("accounts: heap", "accounts: index leaf")
-        ]
-    )
-    return charts.stacked(frame, SAID, charts.Axis("pages"), reference=charts.Reference(2, "least"))
+def compared(frame: pd.DataFrame = FEW, **changes) -> charts.Figure:
+    words, step = charts.Words(**WORDS | changes), charts.Reference(1, "step one")
+    return charts.compare(frame, words, charts.Axis("relative throughput"), reference=step)
 
 
 def repetitions() -> charts.Figure:
@@ -62,26 +49,6 @@ def repetitions() -> charts.Figure:
         {"label": ["a"] * 5 + ["b"] * 5, "block": [*range(5)] * 2, "value": [*range(1, 11)]}
     )
     return charts.observations(frame.assign(kind="measured"), SAID, charts.Axis("latency", "ms"))
-
-
-def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
-    frame = pd.DataFrame(
-        [
-            {
-                "x": x,
-                "value": factor * x,
-                "kind": kind,
-                "low": 0.9 * x,
-                "high": 1.1 * x,
-                "series": one,
-            }
-            for one in series
-            for kind, factor in (("measured", 1.0), ("simulated", 0.8))
-            for x in (1, 2, 4)
-        ]
-    )
-    clients = charts.Axis("clients", log=True)
-    return charts.lines(frame, SAID, clients, charts.Axis("throughput", "transactions/s"))
 
 
 def two_pages() -> charts.Figure:
@@ -98,53 +65,38 @@ def two_pages() -> charts.Figure:
 
 
 def line_pointers(**changes) -> charts.Figure:
-    """A page of two line pointers."""
     columns = {"page": ["p", "p"], "line_pointer": [1, 2], "state": ["redirect", "normal"]}
     columns |= {"to": [2, None], "tuple": "", "old": False, "heap_only": False, "entries": 0}
     return charts.heap_pages(pd.DataFrame(columns | changes), SAID)
 
 
-def scattered() -> charts.Figure:
-    frame = pd.DataFrame(
-        {"label": list("abc"), "x": [1, 10, 50], "value": [2, 9, 500], "kind": "measured"}
-    )
-    return charts.scatter(frame, SAID, charts.Axis("pages"), charts.Axis("time", "s"), most=1)
-
-
-def joined() -> charts.Figure:
-    frame = pd.DataFrame(
-        {
-            "label": ["a", "a", "b", "b"],
-            "series": ["with", "without"] * 2,
-            "value": [1.0, 2.0, 3.0, 2.5],
-            "kind": "printed",
-        }
-    )
-    return charts.compare(frame, SAID, charts.Axis("throughput", "transactions/s"), joined=True)
-
-
-FEW = pd.DataFrame(
-    {
-        "label": ["a", "a"],
-        "kind": ["printed", "measured"],
-        "value": [1.0, 2.0],
-        "low": [None, 1.5],
-        "high": [None, 2.5],
-    }
-)
-
 FIGURES = [
-    ladder,
-    pages,
+    compared,
+    lambda: compared(FEW.assign(panel=FEW["kind"])),
+    lambda: charts.compare(JOINED, SAID, charts.Axis("throughput", "transactions/s"), joined=True),
+    lambda: charts.stacked(
+        FEW.assign(part="heap", panel="read"),
+        SAID,
+        charts.Axis("pages"),
+        reference=charts.Reference(2, "least"),
+    ),
     repetitions,
-    sweep,
-    lambda: sweep(("read", "write")),
-    lambda: ladder(panel=True),
+    lambda: charts.lines(
+        FEW.assign(x=[8, 8], series="read"),
+        SAID,
+        charts.Axis("clients", log=True),
+        charts.Axis("throughput", "transactions/s"),
+    ),
     two_pages,
     line_pointers,
     lambda: plan_grid(),
-    scattered,
-    joined,
+    lambda: charts.scatter(
+        pd.DataFrame({"label": list("ab"), "x": [1, 50], "value": [2, 500], "kind": "measured"}),
+        SAID,
+        charts.Axis("pages"),
+        charts.Axis("time", "s"),
+        most=1,
+    ),
 ]
 
 
@@ -186,13 +138,6 @@ def test_every_column_of_the_table_is_in_the_data_and_nothing_is_titled_by_a_raw
     assert not raw.search(json.dumps(spec))
 
 
-def test_a_legend_names_each_kind_once_and_only_those_present_and_an_axis_its_unit():
-    shown = words(svg(sweep(("read", "write"))))
-    titles = [mark.title for mark in charts.MARKS.values() if mark.title in shown]
-    assert sorted(titles) == ["simulated", "this run"] and shown.count("this run") == 1
-    assert "throughput (transactions/s)" in shown
-
-
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
@@ -204,11 +149,6 @@ def test_an_axis_names_a_quantity(word):
         charts.Axis(word)
 
 
-def test_the_site_shows_the_same_marks_as_the_charts():
-    for kind, mark in charts.MARKS.items():
-        assert mark.colour in (STATIC / f"mark-{kind}.svg").read_text()
-
-
 def test_altair_and_the_bundled_vega_are_of_one_version():
     bundled = vl_convert.get_vega_version(), vl_convert.get_vega_embed_version()
     assert vl_convert.get_vegalite_versions()[-1] == charts.VEGALITE_VERSION
@@ -216,7 +156,7 @@ def test_altair_and_the_bundled_vega_are_of_one_version():
 
 
 def test_words_cannot_end_the_script_element_or_the_attribute():
-    outputs = ladder(
+    outputs = compared(
         caption='</script><img src=x onerror="boom()">', description='"><b>'
     )._repr_mimebundle_()
     html = outputs["text/html"]
@@ -300,15 +240,11 @@ def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     assert (left_half["least_cost"], left_half["most_cost"]) == (0, 13)
 
 
-def compared(frame: pd.DataFrame) -> charts.Figure:
-    return charts.compare(frame, SAID, charts.Axis("x"))
-
-
 @pytest.mark.parametrize(
     ("draw", "complaint"),
     [
-        (lambda: ladder(question=" "), "question"),
-        (lambda: ladder(caption=" "), "caption"),
+        (lambda: compared(question=" "), "question"),
+        (lambda: compared(caption=" "), "caption"),
         (lambda: compared(FEW.drop(columns="value")), "lacks value"),
         (lambda: compared(FEW.assign(kind="guessed")), "unknown kind of number: guessed"),
         (lambda: compared(FEW[:0]), "empty"),
@@ -340,16 +276,3 @@ def test_an_interval_that_one_pair_leaves_open_is_not_drawn():
     ends = {row["label"]: (row["low"], row["high"]) for row in drawn}
     # a panel with a scale of its own has something to make it of
     assert ends == {"one pair": (2, 2), "many": (1.5, 2.5), "again": (None, None)}
-
-
-def test_of_a_long_line_some_points_are_read_aloud_and_all_are_drawn():
-    rows = [(float(x), x**2.0, "measured", "many") for x in range(100)]
-    rows += [(3.0, 9.0, "printed", "few"), (4.0, 16.0, "printed", "few")]
-    frame = pd.DataFrame(rows, columns=["x", "value", "kind", "series"])
-    axes = charts.Axis("clients"), charts.Axis("throughput")
-    figure = charts.lines(frame, replace(SAID, description=""), *axes)
-    spoken = figure.description
-    assert spoken.count("many at") == 8 and spoken.count("few at") == 2
-    assert "many at 0 0" in spoken and "many at 99 9,801" in spoken
-    (rows,) = figure.spec()["datasets"].values()
-    assert len(rows) == 102

@@ -5,15 +5,12 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
 from pgrerun import cli
 from pgrerun.errors import ServerError
-from pgrerun.record import runs
 from pgrerun.record.runs import Run
-from pgrerun.site import printing
 from pgrerun.site.book import Book
 
 
@@ -28,14 +25,6 @@ def raising(error):
 def nothing_runs(monkeypatch):
     for verb in ("run", "retell"):
         monkeypatch.setattr(Book, verb, raising(AssertionError("a chapter was started")))
-
-
-@pytest.fixture
-def records(monkeypatch, tmp_path):
-    """A folder of runs of our own, which may be published ones."""
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    monkeypatch.setattr(runs, "CHECKOUT", tmp_path)
-    return tmp_path
 
 
 def recorded(name, verdicts=(), environment=None, values=(1,), variant="one", killed=False):
@@ -129,7 +118,7 @@ def test_a_record_that_is_not_there_or_whose_name_no_file_can_have(call, words, 
     assert "Traceback" not in err and len(err.strip().splitlines()) == 1
 
 
-def test_two_records_are_compared_with_what_may_explain_it(call, records):
+def test_two_records_are_compared_with_what_may_explain_it(call, own_runs):
     for name, verdict, cores in (
         ("mine", "reversed", 64),
         ("yours", "holds", 2),
@@ -146,7 +135,7 @@ def test_two_records_are_compared_with_what_may_explain_it(call, records):
     assert "No verdict differs." in same and "are the same" in same
 
 
-def test_the_published_side_of_a_comparison_is_the_word_of_all_published_runs(call, records):
+def test_the_published_side_of_a_comparison_is_the_word_of_all_published_runs(call, own_runs):
     for name in ("published", "published-2", "published-3", "mine"):
         recorded(name, ["reversed" if name == "published-2" else "holds", "reversed"])
     told = lines(call("compare", "mine")[1])
@@ -157,7 +146,7 @@ def test_the_published_side_of_a_comparison_is_the_word_of_all_published_runs(ca
     assert "lai-059 tp1 reversed holds" in between
 
 
-def test_several_records_are_compared_by_their_words(call, records):
+def test_several_records_are_compared_by_their_words(call, own_runs):
     for name in "abcd":
         recorded(name, ["holds", "holds" if name == "c" else "reversed"])
     status, out, _ = call("compare", "a", "b", "c")
@@ -165,7 +154,7 @@ def test_several_records_are_compared_by_their_words(call, records):
     assert "same verdict" in call("compare", "a", "b", "d")[1]
 
 
-def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(call, records):
+def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(call, own_runs):
     for name, scale, pairs in (("mine", 1, 7), ("longer", 1, 41), ("larger", 10, 7)):
         recorded(name, environment={"parameters": {"scale": scale, "pairs": pairs}})
     assert "tps" in call("compare", "mine", "longer")[1]
@@ -173,7 +162,7 @@ def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(call, re
     assert "scale 1 and 10" in out and "tps" not in out
 
 
-def test_what_a_record_says_is_not_obeyed_by_a_terminal(call, records):
+def test_what_a_record_says_is_not_obeyed_by_a_terminal(call, own_runs):
     said = "[bold]txt:bomb:"
     for name, variant in (("mine", said), ("ours", said), ("theirs", "\x1b]0;\x07\u202etxt")):
         recorded(name, variant=variant)
@@ -202,13 +191,13 @@ def test_a_relative_folder_of_runs_is_the_same_for_the_kernel(call, monkeypatch,
     assert os.environ["PGRERUN_RUNS"] == str(tmp_path / "mine")
 
 
-def test_status_says_what_a_stopped_run_keeps_and_where(call, records, monkeypatch):
+def test_status_says_what_a_stopped_run_keeps_and_where(call, own_runs, monkeypatch):
     monkeypatch.setattr(Book, "chapters", lambda self: ["tp1"])
     with pytest.raises(KeyboardInterrupt):
         recorded("night", values=[1, 1, 1], killed=True)
     _, out, _ = call("status")
     assert "night keeps 3" in out
-    assert str(records / "night" / "tp1.partial") in out
+    assert str(own_runs / "night" / "tp1.partial") in out
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):
@@ -231,12 +220,12 @@ def test_run_hands_on_what_was_given_with_folders_as_seen_from_here(call, monkey
     assert (seen["out"], seen["name"]) == (tmp_path / "mine.ipynb", "mine")
 
 
-def test_experiments_run_one_after_the_other_by_repeating_the_option(call, records, monkeypatch):
+def test_experiments_run_one_after_the_other_by_repeating_the_option(call, own_runs, monkeypatch):
     monkeypatch.setenv("PGRERUN_RUN", "")  # which the command sets
     monkeypatch.setattr(Book, "alone", nullcontext)  # other tests run chapters of this checkout
     status, out, errors = call("run", "hot", "--only", "cases", "--only", "fillfactors")
     assert status == 0 and "hot-007" in out, errors
-    folder = records / "only-cases-fillfactors" / "hot"
+    folder = own_runs / "only-cases-fillfactors" / "hot"
     assert {"cases", "fillfactors"} <= {one.stem for one in folder.glob("*.parquet")}
 
 
@@ -250,14 +239,3 @@ def test_doctor_looks_at_a_server(call, borrowed_url):
     assert status == 0
     rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if len(line.split()) > 1}
     assert rows["restart"] == "no:" and rows["superuser"] == "yes"
-
-
-# ---- printing
-
-
-def test_without_a_browser_the_epub_is_told_before_the_error(call, monkeypatch, nothing_runs):
-    monkeypatch.setattr(Book, "build_epub", lambda self, run="": Path("book.epub"))
-    monkeypatch.setattr(printing, "BROWSERS", ("no-such-browser",))
-    status, out, errors = call("print", "--run", "mine")
-    assert status == 1 and "The ePub is book.epub" in out and "no-such-browser" in errors
-    assert errors.strip().count("\n") == 0 and "Traceback" not in errors

@@ -1,7 +1,5 @@
 """What a page offers to take along: the data that its charts draw, and archives."""
 
-import zipfile
-
 import nbformat
 import pandas as pd
 
@@ -35,10 +33,3 @@ def test_chart_data_is_what_the_page_offers():
         '"one, two",this run,1.5,1.0,2.0',
         "three,this run,2.0,,",
     ]
-
-
-def test_archives_of_the_same_files_are_the_same(tmp_path):
-    for name in ("a.zip", "b.zip"):
-        downloads.archive(tmp_path / name, {"x/one.csv": "1\n", "x/two": b"\0"})
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
-    assert zipfile.ZipFile(tmp_path / "a.zip").read("x/two") == b"\0"

@@ -1,20 +1,17 @@
 """Words of the glossary in a page's prose."""
 
-import importlib.util
+import runpy
 from pathlib import Path
 
 from docutils import nodes
 
-ROOT = Path(__file__).resolve().parent.parent
-_SPEC = importlib.util.spec_from_file_location(
-    "glossary_terms", ROOT / "book" / "_ext" / "glossary_terms.py"
+EXTENSION = runpy.run_path(
+    Path(__file__).resolve().parent.parent / "book" / "_ext" / "glossary_terms.py"
 )
-glossary_terms = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(glossary_terms)
 
 
 def linked(words, unsaid):
-    return glossary_terms.linked(words, glossary_terms.pattern(unsaid), unsaid, "g")
+    return EXTENSION["linked"](words, EXTENSION["pattern"](unsaid), unsaid, "g")
 
 
 def test_each_term_is_linked_once_and_the_longer_one_first():

@@ -7,10 +7,9 @@ import pytest
 
 from pgrerun.errors import RecordError
 from pgrerun.record import claims, history
-from pgrerun.record.history import Change
 from pgrerun.record.verdicts import Verdict
 
-LINE = Change("lai-001", "2026-11-21", "", "holds", "measurement", "abc", "Published first")
+LINE = history.Change("lai-001", "2026-11-21", "", "holds", "measurement", "abc", "Published first")
 
 
 def test_the_last_line_of_each_claim_is_its_published_word_and_its_rule():

@@ -3,7 +3,6 @@
 import pytest
 
 from pgrerun.lab.models import closed_network, workstation
-from pgrerun.lab.models.workstation import Demand, simulate
 
 
 def test_balanced_stations_follow_n_over_n_plus_m_minus_1():
@@ -37,30 +36,34 @@ def test_networks_without_meaning_are_refused(demands, customers):
 
 @pytest.mark.parametrize("force", [True, False])
 def test_one_simulated_backend_takes_the_sum_of_its_demands(force):
-    demand = Demand(processor=0.6, reads=11.86, writes=13.79, force=force)
-    played = simulate(demand, backends=1, disk_rate=30, variability=0.8, transactions=5000)
+    demand = workstation.Demand(processor=0.6, reads=11.86, writes=13.79, force=force)
+    played = workstation.simulate(
+        demand, backends=1, disk_rate=30, variability=0.8, transactions=5000
+    )
     assert 1 / played.throughput == pytest.approx(0.6 + 25.65 / 30, rel=0.02)
     assert played.processor + played.disk == pytest.approx(1.0)
 
 
 def test_exponential_service_meets_mean_value_analysis():
     # One request per slice and equal classes: the network that the formula solves.
-    demand = Demand(processor=2 * 0.5, reads=1, writes=0, force=False)
-    played = simulate(demand, backends=3, disk_rate=2, variability=1, transactions=20000, seed=3)
+    demand = workstation.Demand(processor=2 * 0.5, reads=1, writes=0, force=False)
+    played = workstation.simulate(
+        demand, backends=3, disk_rate=2, variability=1, transactions=20000, seed=3
+    )
     exact = closed_network.solve({"processor": 1.0, "disk": 0.5}, 3)
     assert played.throughput == pytest.approx(exact.throughput, rel=0.03)
 
 
 def test_constant_balanced_service_overlaps_perfectly():
-    demand = Demand(processor=2.0, reads=1, writes=0, force=True)
-    played = simulate(demand, backends=2, disk_rate=0.5, variability=0)
+    demand = workstation.Demand(processor=2.0, reads=1, writes=0, force=True)
+    played = workstation.simulate(demand, backends=2, disk_rate=0.5, variability=0)
     assert played.processor > 0.97
 
 
 def test_variability_is_found_again():
     rate = 2 / (1 - 0.57)
-    program = Demand(processor=0.57, reads=1, writes=1, force=True)
-    made = simulate(
+    program = workstation.Demand(processor=0.57, reads=1, writes=1, force=True)
+    made = workstation.simulate(
         program, backends=2, disk_rate=rate, variability=0.7, transactions=20000, seed=5
     )
     assert workstation.calibrate_variability(0.57, made.processor, seed=9) == pytest.approx(

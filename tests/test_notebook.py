@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import shlex
 
 import pytest
@@ -11,9 +10,8 @@ from bs4 import BeautifulSoup
 from pgrerun import notebook, parameters, registry
 from pgrerun.errors import ParameterError
 from pgrerun.lab.testbed import Testbed, experiment, experiments_of
-from pgrerun.notebook import Notebook
 from pgrerun.page import charts, declared
-from pgrerun.record import claims, evidence, rows, runs, verdicts
+from pgrerun.record import evidence, rows, runs, verdicts
 from pgrerun.record.database import Database, NotMeasured
 from pgrerun.record.statistics import Interval
 
@@ -23,7 +21,9 @@ WORDS = charts.Words("How large?", "An index.", "sizes")
 
 
 def opened(**given):
-    return Notebook(CHAPTER, parameters.chapter_parameters(CHAPTER, {"rows": 2000} | given))
+    return notebook.Notebook(
+        CHAPTER, parameters.chapter_parameters(CHAPTER, {"rows": 2000} | given)
+    )
 
 
 class Killed(BaseException):
@@ -70,23 +70,13 @@ def test_a_run_is_resumed_after_a_kill_and_shown_without_a_server(records, monke
 
     monkeypatch.setattr(notebook, "open_server", None)
     monkeypatch.setattr(Testbed, "__init__", None)  # nothing is started or measured
-    shown = Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
+    shown = notebook.Notebook(CHAPTER, chapter.parameters, record=str(records / "ci" / CHAPTER))
     assert shown.run("insert").frame.equals(rows.frame)
     assert shown.chart("uuid-keys").spec() == drawn
     assert [shown.judge(claim).stale_rule for claim in CLAIMS] == [True, False]
     assert [shown.judge(claim).verdict for claim in CLAIMS] == [one.verdict for one in judged]
     assert verdicts.STALE in shown.verdicts(CLAIMS[0])._repr_html_()
     shown.close()
-
-
-def test_a_record_without_the_rows_says_so_and_judges_nothing(records):
-    with runs.Run.open("mine", CHAPTER, key="k", environment={"machine": {"cpus": 2}}):
-        pass
-    shown = Notebook(
-        CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "mine" / CHAPTER)
-    )
-    shown.run("insert")
-    assert shown.judge("uuidkeys-001").evidence is None
 
 
 def test_rows_of_before_a_metric_leave_a_claim_aside_and_the_others_judged(records):
@@ -96,7 +86,7 @@ def test_rows_of_before_a_metric_leave_a_claim_aside_and_the_others_judged(recor
             for keys, pages in (("random", 9), ("sequential", 6)):
                 record.append("insert", {"keys": keys, "block": block, "index_pages": pages})
         record.complete("insert", {"units": {"index_pages": "pages"}})
-    shown = Notebook(
+    shown = notebook.Notebook(
         CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "old" / CHAPTER)
     )
     known, aside = map(shown.judge, CLAIMS)
@@ -114,7 +104,7 @@ def test_rows_that_are_the_published_runs_are_said_to_be(records, own):
             if own or run == runs.PUBLISHED:
                 record.append("insert", {"keys": "random", "block": 0, "index_pages": 7})
                 record.complete("insert", {"units": {"index_pages": "pages"}})
-    shown = Notebook(
+    shown = notebook.Notebook(
         CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "mine" / CHAPTER)
     )
     query = "FROM insert SELECT keys AS label, index_pages AS value, 'measured' AS kind"
@@ -129,7 +119,7 @@ def test_a_finding_of_which_nothing_was_measured_shows_nothing(records):
     with runs.Run.open("mine", "since_when", key="k", environment={"machine": {"cpus": 2}}):
         pass
     given = parameters.chapter_parameters("since_when", {})
-    shown = Notebook("since_when", given, record=str(records / "mine" / "since_when"))
+    shown = notebook.Notebook("since_when", given, record=str(records / "mine" / "since_when"))
     assert shown.found("faster") is None
     shown.close()
 
@@ -178,26 +168,6 @@ def test_what_an_experiment_goes_on_from_is_measured_before_it(records):
     chapter.leave()
 
 
-@pytest.mark.parametrize("against, blocks", [("merge joins, as then", 15), ("probes", 7), ("", 15)])
-def test_what_all_others_are_compared_with_may_have_a_comma_in_its_name(records, against, blocks):
-    """It was looked for between commas, found nowhere, and the comparison ended at once."""
-    times = {"probes": 1.0, "hashes": 9.0, "merge joins, as then": 9.0}
-
-    @experiment(units={"time": "s"})
-    def planted(bed):
-        def measure(block, plan):
-            # only merge joins waver about what hashes take, so far below what probes differ by
-            wavers = 1 + 0.2 * (-1) ** block.index if plan.startswith("merge") else 1
-            return {"time": times[plan] * wavers}
-
-        yield from bed.compare(measure, {"plan": list(times)}, against=against, warmup=0)
-
-    chapter = opened(pairs=15)
-    chapter.experiments = {**chapter.experiments, "planted": planted}
-    assert chapter.run("planted").frame["block"].nunique() == blocks
-    chapter.leave()
-
-
 @pytest.mark.parametrize(
     ("found", "told"),
     [
@@ -213,19 +183,6 @@ def test_a_value_that_may_be_anything_is_in_no_sentence(found, told):
     """Sorting text was said to be "1.596 [0, ∞] times as fast" with sort support."""
     values = declared.filled({"ratio": "a / b"}, lambda _: found)
     assert bool(declared.said("It takes {ratio} times as long.", values)) is told
-
-
-@pytest.mark.parametrize("chapter", parameters.chapters())
-def test_what_was_found_has_its_times_once_and_no_markup(chapter):
-    """A page said "3.2 times times", another "3.069 as fast", and a third showed two asterisks."""
-    known = claims.ledger()
-    for name, entry in declared.findings_of(parameters.folder(chapter)).entries.items():
-        for text in (text for text in entry.values() if isinstance(text, str)):
-            assert not re.search(r"[*`]", text), name
-            if name in known and known[name].relative_to:
-                assert "{found} times" not in text, name
-            elif name in known:
-                assert not re.search(r"{found} (as|the|what)\b", text), name
 
 
 @pytest.mark.parametrize(

@@ -147,13 +147,6 @@ def test_a_password_is_refused_and_never_repeated(given):
     assert "hunter2" not in refusal(given)
 
 
-@pytest.mark.parametrize(
-    "server", ["", "postgresql://ann@db.example:5433/bench", "service=bench", "host=/tmp dbname=x"]
-)
-def test_servers_without_a_password_pass(server):
-    assert chapter_parameters("tp1", {"server": server}).server == server
-
-
 def test_programs_must_be_a_folder(tmp_path):
     assert chapter_parameters("tp1", {"programs": str(tmp_path)}).programs == str(tmp_path)
     for programs in (str(tmp_path / "missing"), "~nosuchuser/bin", "x" * 5000, "a\0b"):

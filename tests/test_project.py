@@ -1,5 +1,6 @@
 """The files around the code: they are valid, agree with each other, and name what exists."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -45,3 +46,17 @@ def test_every_file_that_is_named_exists(path):
     named = re.findall(r"`((?:pgrerun|tests|data|book|notebooks|\.ci)/[\w./]*)`", path.read_text())
     theirs = "NAME|CHAPTER|^data/runs/mine$"  # the reader's
     assert [one for one in named if not re.search(theirs, one) and not (ROOT / one).exists()] == []
+
+
+LONGEST = 60  # lines of a function, from the first decorator to the last statement
+
+
+def test_no_function_is_long():
+    long = []
+    for path in (ROOT / "pgrerun").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                if node.end_lineno - first >= LONGEST:
+                    long.append(f"{path}:{first}: {node.name}")
+    assert not long, f"at most {LONGEST} lines a function; make two of it"

@@ -17,19 +17,13 @@ import pytest
 from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import runs
-from pgrerun.record.runs import COLUMNS, Run
 
+pytestmark = pytest.mark.usefixtures("records")
 ENVIRONMENT = {"machine": {"cores": 2}, "server": {"version": "18.6"}}
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
-
-
 def start(name="mine", chapter="tp1", key="k", environment=ENVIRONMENT):
-    return Run.open(name, chapter, key=key, environment=environment)
+    return runs.Run.open(name, chapter, key=key, environment=environment)
 
 
 UNITS = {"tps": "1/s", "reads": "pages"}
@@ -57,7 +51,7 @@ def test_a_finished_run_is_completed_by_what_it_had_set_aside():
         run.complete("ladder", {"units": UNITS})
         run.complete("upgrade", {"units": UNITS, "capability": "pg_upgrade", "reason": "none"})
         began, rows = run.started_at, run.rows("ladder")
-    assert Run.reopen("mine", "tp1") == ["upgrade"]
+    assert runs.Run.reopen("mine", "tp1") == ["upgrade"]
     with start() as run:
         assert run.started_at == began and run.about("upgrade") is None
         kept = run.rows("ladder")
@@ -70,19 +64,19 @@ def test_a_finished_run_is_completed_by_what_it_had_set_aside():
 
 def test_a_completion_that_was_killed_keeps_what_it_has_measured():
     finished_run()
-    Run.reopen("mine", "tp1")
+    runs.Run.reopen("mine", "tp1")
     with pytest.raises(KeyboardInterrupt), start() as run:
         row = run.rows("ladder")[0]
         run.append("upgrade", row)
         raise KeyboardInterrupt
-    assert Run.reopen("mine", "tp1") == []
+    assert runs.Run.reopen("mine", "tp1") == []
     with start() as run:
         assert run.rows("upgrade") == [row] and blocks(run) == [0, 1, 2]
 
 
 def test_a_run_of_other_code_is_not_completed_and_stays():
     finished_run()
-    Run.reopen("mine", "tp1")
+    runs.Run.reopen("mine", "tp1")
     with pytest.raises(RecordError, match="nothing can be added to it"):
         start(key="changed since")
     assert measured() == [1.0, 2.0, 3.0]
@@ -92,7 +86,7 @@ def test_a_run_of_other_code_is_not_completed_and_stays():
 
 def test_no_run_that_was_not_finished_is_completed():
     with pytest.raises(RecordError, match="mine"):
-        Run.reopen("mine", "tp1")
+        runs.Run.reopen("mine", "tp1")
 
 
 def blocks(run):
@@ -103,7 +97,7 @@ def measured(column="tps"):
     return runs.load("mine").tables["tp1"]["ladder"][column].tolist()
 
 
-def test_a_record_reads_back_as_written(folder):
+def test_a_record_reads_back_as_written(records):
     with start() as run:
         append(run, 0, "é\nx", 1.5)
         append(run, 1, "b", 2.0)
@@ -114,37 +108,26 @@ def test_a_record_reads_back_as_written(folder):
     table = record.tables["tp1"]["ladder"]
     pd.testing.assert_frame_equal(table, live, check_dtype=False)
     assert table["variant"].tolist() == ["é\nx", "b"] and table["tps"].tolist() == [1.5, 2]
-    assert list(record.observations.columns) == list(COLUMNS) and len(record.observations) == 4
+    assert list(record.observations.columns) == list(runs.COLUMNS) and len(record.observations) == 4
     (verdict,) = record.verdicts
     given = {"claim": "lai-059", "verdict": "partly", "low": 1.1, "chapter": "tp1"}
     assert (given | {"evidence": None}).items() <= verdict.items()
     assert record.environment == ENVIRONMENT
-    for place in (folder / "mine", folder / "mine" / "tp1", str(folder / "mine")):
+    for place in (records / "mine", records / "mine" / "tp1", str(records / "mine")):
         assert runs.load(place).tables["tp1"]["ladder"].equals(table)
 
 
-def test_a_record_is_read_again_when_its_files_have_changed(folder):
+def test_a_record_is_read_again_when_its_files_have_changed(records):
     finished_run()
     assert measured() == [1, 2, 3]
-    (folder / "mine" / "tp1" / runs.VERDICTS).write_text("[]")
+    (records / "mine" / "tp1" / runs.VERDICTS).write_text("[]")
     with pytest.raises(RecordError, match="is not what was written"):
         runs.load("mine")
     finished_run(values=[4])
     assert measured() == [4]
 
 
-def test_an_exception_keeps_what_was_finished_and_the_same_key_resumes():
-    with pytest.raises(KeyboardInterrupt), start() as run:
-        append(run, 0)
-        raise KeyboardInterrupt
-    with pytest.raises(RecordError, match="never finished"):
-        runs.load("mine", "tp1")
-    run = start()
-    assert blocks(run) == [0]
-    run.release()
-
-
-def test_another_key_moves_the_unfinished_run_aside(folder):
+def test_another_key_moves_the_unfinished_run_aside(records):
     run = start()
     append(run, 0)
     run.release()
@@ -152,14 +135,14 @@ def test_another_key_moves_the_unfinished_run_aside(folder):
         assert other.rows("ladder") == [] and "moved aside" in other.notes[0]
         append(other, 5)
         other.complete("ladder", {"units": UNITS})
-    aside = [p for p in (folder / "mine").iterdir() if "aside" in p.name]
+    aside = [p for p in (records / "mine").iterdir() if "aside" in p.name]
     assert len(aside) == 1 and len((aside[0] / runs.JOURNAL).read_text().splitlines()) == 2
     assert measured("block") == [5]
 
 
-def test_an_older_record_stays_until_the_new_one_is_complete_and_through_a_crash(folder):
+def test_an_older_record_stays_until_the_new_one_is_complete_and_through_a_crash(records):
     finished_run(values=[1])
-    final = folder / "mine" / "tp1"
+    final = records / "mine" / "tp1"
     final.rename(runs.superseded_folder(final))  # the state between the two renames
     run = start(key="new")
     append(run, 0, tps=9)
@@ -170,7 +153,7 @@ def test_an_older_record_stays_until_the_new_one_is_complete_and_through_a_crash
     assert not runs.superseded_folder(final).exists()
 
 
-def test_kill_in_the_middle_of_writing_loses_only_that_line(folder):
+def test_kill_in_the_middle_of_writing_loses_only_that_line(records):
     script = """
         import os, sys, signal
         from pgrerun.record.runs import Run
@@ -187,7 +170,9 @@ def test_kill_in_the_middle_of_writing_loses_only_that_line(folder):
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=300)
     assert done.returncode == -signal.SIGKILL
-    journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
+    with pytest.raises(RecordError, match="never finished"):
+        runs.load("mine", "tp1")
+    journal = records / "mine" / "tp1.partial" / runs.JOURNAL
     assert not journal.read_bytes().endswith(b"\n")
     with start() as run:
         assert blocks(run) == [0, 1]
@@ -203,7 +188,7 @@ def limited(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def test_a_full_disk_is_reported_and_what_was_finished_stays(folder):
+def test_a_full_disk_is_reported_and_what_was_finished_stays(records):
     script = """
         from pgrerun.errors import RecordError
         from pgrerun.record.runs import Run
@@ -225,14 +210,14 @@ def test_a_full_disk_is_reported_and_what_was_finished_stays(folder):
     block, kept, message = done.stdout.split(" ", 2)
     assert block == kept and int(kept) > 3
     assert "kept" in message and "again" in message and "Traceback" not in done.stderr
-    journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
+    journal = records / "mine" / "tp1.partial" / runs.JOURNAL
     assert journal.read_bytes().endswith(b"}\n")  # the half line was taken back
     run = start()
     assert len(blocks(run)) == int(kept) and not any("torn" in note for note in run.notes)
     run.close()
 
 
-def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monkeypatch):
+def test_a_disk_that_fills_up_while_closing_keeps_the_observations(records, monkeypatch):
     run = start()
     append(run)
     run.complete("ladder", {"units": UNITS})
@@ -243,7 +228,7 @@ def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monke
     with monkeypatch.context() as patch, pytest.raises(RecordError, match="No space left"):
         patch.setattr(Path, "write_text", full)
         run.close()
-    assert [p.name for p in (folder / "mine").iterdir()] == [
+    assert [p.name for p in (records / "mine").iterdir()] == [
         "tp1.partial"
     ]  # nothing half-built stays
     run.close()
@@ -271,12 +256,12 @@ def test_only_one_writer_at_a_time():
         (3, "\x00\x00", "Line 3"),
     ],
 )
-def test_a_damaged_journal_is_refused_with_file_line_and_way_out(folder, line, text, advice):
+def test_a_damaged_journal_is_refused_with_file_line_and_way_out(records, line, text, advice):
     run = start()
     for block in range(3):
         append(run, block)
     run.release()
-    journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
+    journal = records / "mine" / "tp1.partial" / runs.JOURNAL
     lines = journal.read_text().splitlines()
     lines[line - 1] = text
     journal.write_text("\n".join(lines) + "\n")
@@ -294,7 +279,7 @@ def test_names_that_would_leave_the_folder_are_refused(name):
 
 @pytest.mark.parametrize("where", ["write", "fsync"])
 def test_an_interrupt_inside_an_append_keeps_a_whole_line_and_takes_half_a_one_back(
-    where, monkeypatch, folder
+    where, monkeypatch, records
 ):
     run, write = start(), os.write
 
@@ -312,7 +297,7 @@ def test_an_interrupt_inside_an_append_keeps_a_whole_line_and_takes_half_a_one_b
         assert run.rows("insert") == kept
 
 
-def test_no_password_reaches_the_disk(folder):
+def test_no_password_reaches_the_disk(records):
     secret = "s3cret"
     environment = {
         "address": f"postgresql://me:{secret}@db.example/x?sslmode=require&password={secret}",
@@ -322,9 +307,9 @@ def test_no_password_reaches_the_disk(folder):
     append(run, variant=f"postgres://me:{secret}@h/")
     run.complete("ladder", {"units": UNITS, "reason": f"password={secret}"})
     run.add_verdict({"claim": "c", "verdict": "holds", "note": f"with password={secret}"})
-    assert secret not in (folder / "mine" / "tp1.partial" / runs.JOURNAL).read_text()
+    assert secret not in (records / "mine" / "tp1.partial" / runs.JOURNAL).read_text()
     run.close()
-    stored = b"".join(p.read_bytes() for p in (folder / "mine").rglob("*") if p.is_file())
+    stored = b"".join(p.read_bytes() for p in (records / "mine").rglob("*") if p.is_file())
     assert secret.encode() not in stored and b"me:***@db.example/x" in stored
     assert secret not in runs.load("mine").observations.to_json()
 

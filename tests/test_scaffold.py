@@ -23,7 +23,6 @@ def papermill(*words, cwd):
 
 
 def shown(notebook: Path) -> str:
-    """Everything that the executed notebook shows as text."""
     outputs = [one for cell in nbformat.read(notebook, 4).cells for one in cell.get("outputs", [])]
     return "\n".join(one.get("data", {}).get("text/plain", "") for one in outputs)
 

@@ -6,7 +6,6 @@ import pytest
 from test_claims import claim
 
 from pgrerun.record import claims, sequential, statistics
-from pgrerun.record.claims import Predicate
 
 FIVE_PERCENT = frozenset({1.05})
 
@@ -28,7 +27,7 @@ def test_the_first_look_spends_what_the_range_of_its_pairs_can_be_sure_of():
 
 def test_a_word_changes_at_the_margin_and_at_the_printed_size_with_its_tolerance():
     for printed, sizes in ((2.0, [1.9, 2.1]), (0.5, [1 / 0.55, 1 / 0.45])):
-        found = sequential.bounds([claim(Predicate.RATIO, printed)])
+        found = sequential.bounds([claim(claims.Predicate.RATIO, printed)])
         assert sorted(found) == pytest.approx([1.05, *sizes])
     assert sequential.bounds([]) == {1 + claims.MARGIN}
 

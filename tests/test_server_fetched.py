@@ -20,12 +20,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from servers import until
+from servers import script, until
 
 from pgrerun.errors import FetchError, ParameterError
 from pgrerun.lab.server import bundled, fetched, packages, private
 from pgrerun.lab.server.binaries import SERVER_PROGRAMS
-from pgrerun.lab.server.fetched import chosen
 from pgrerun.lab.server.processes import await_end
 from pgrerun.parameters import chapter_parameters
 
@@ -40,7 +39,6 @@ def wrapped(name: str) -> bytes:
 
 
 def packed(folder: Path, below: str, files: dict[str, bytes], mode: str = "w:gz") -> bytes:
-    """A tar archive of executable files."""
     with tarfile.open(folder / "packed", mode) as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(f"{below}{name}")
@@ -75,11 +73,7 @@ def client(tmp_path, monkeypatch):
         (folder / Path(tool).name).symlink_to(tool)
     monkeypatch.setenv("PATH", str(folder))
 
-    def stand_in(script: str, name: str = "npm") -> None:
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-
-    return stand_in
+    return lambda lines, name="npm": script(folder / name, lines)
 
 
 @pytest.fixture
@@ -139,13 +133,13 @@ def test_the_table_is_of_archives_that_are_told_apart():
 def test_a_release_is_fetched_started_used_and_removed(offer, release_files, tmp_path, caches):
     release = offer(packed(tmp_path, "package/native/", release_files))
     with pytest.raises(FetchError, match="isn't here"):
-        chosen("13")
+        fetched.chosen("13")
     for _ in range(2):  # the second time it is here already
         fetched.fetch(release)
     assert fetched.here() == [release] and list(caches.iterdir()) == [caches / "13"]
     link = release.place / "lib" / "deep" / "libx.so"
     assert link.read_bytes() == b"library" and link.readlink() == Path("../libx.so.1")
-    assert chosen("13").bindir == release.place / "bin"
+    assert fetched.chosen("13").bindir == release.place / "bin"
     for given in ("13", 13):  # as the command and papermill give it
         assert chapter_parameters("tp1", {"programs": given}).programs == "13"
     assert fetched.remove(release) > 0 and nothing_of(release, caches)
@@ -203,7 +197,7 @@ def test_what_does_not_run_as_promised_is_not_installed(
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("lines", "said"),
     [
         (
             "echo 'npm warn old lockfile' >&2\n"
@@ -214,9 +208,9 @@ def test_what_does_not_run_as_promised_is_not_installed(
         ("exit 0", "left 0 archives"),
     ],
 )
-def test_a_client_that_fails_is_quoted_without_a_password(offer, client, caches, script, said):
+def test_a_client_that_fails_is_quoted_without_a_password(offer, client, caches, lines, said):
     release = offer(b"")
-    client(script)
+    client(lines)
     assert said in refusal(release) and nothing_of(release, caches)
 
 

@@ -150,12 +150,3 @@ def test_a_port_that_is_taken_meanwhile_is_tried_again_or_told(own, monkeypatch)
         with pytest.raises(ServerError, match="could listen on no port"), own.listening():
             pytest.fail("somebody else has the port")
     assert_closed(own, taken)
-
-
-def test_a_refused_setting_is_not_taken_for_a_taken_port(own, monkeypatch):
-    tried = []
-    monkeypatch.setattr(room, "free_port", lambda: tried.append(0) or 70_000)
-    with pytest.raises(ServerError, match="70000"), own.listening():
-        pytest.fail("there is no such port")
-    assert len(tried) == 1
-    assert_closed(own, 1)

@@ -5,7 +5,6 @@ import pytest
 from pgrerun import credentials
 from pgrerun.errors import ParameterError
 from pgrerun.lab.server import passwords
-from pgrerun.lab.server.passwords import CarriesSecret
 
 SECRET = "hunter2"
 
@@ -13,7 +12,7 @@ SECRET = "hunter2"
 @pytest.mark.parametrize("keyword", sorted(credentials.SECRETS))
 @pytest.mark.parametrize("form", ["postgresql://127.0.0.1/b?{}={}", "host=127.0.0.1 {}={}"])
 def test_every_keyword_that_holds_a_secret_is_refused(keyword, form):
-    with pytest.raises(CarriesSecret) as refused:
+    with pytest.raises(passwords.CarriesSecret) as refused:
         passwords.parse(form.format(keyword, SECRET))
     assert SECRET not in str(refused.value) and "PGPASSFILE" in str(refused.value)
 

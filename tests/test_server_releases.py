@@ -20,8 +20,8 @@ from pgrerun.lab.instruments import (
     sizes,
     wal,
 )
-from pgrerun.lab.relations import DebitCredit, Parts, Pgbench, Wisconsin
-from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, set_session
+from pgrerun.lab.relations import Pgbench
+from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
@@ -281,14 +281,6 @@ def test_a_mistake_of_ours_is_no_lack_of_a_release(connection, mistake):
     assert releases.lacking(180000, told.value) is None
 
 
-def test_settings_of_the_whole_server_change_and_come_back(server):
-    shown = lambda: server.fetch("SHOW work_mem")
-    before = shown()
-    with server.reloaded(work_mem="7MB"):
-        assert shown() == ("7MB",) != before
-    assert shown() == before and server.programs.number == server.version
-
-
 def test_a_release_without_it_is_told_with_the_first_that_has_it():
     releases.require(160000, "pg_stat_io")
     with pytest.raises(CannotMeasure, match="PostgreSQL 16 or later .*this is 15") as told:
@@ -315,15 +307,8 @@ def test_what_a_release_does_not_have_need_not_be_switched_off(version, name, va
     assert bool(releases.without(version, name, value)) == needless
 
 
-def test_a_session_is_switched_off_what_its_release_has(server, connection):
-    asked = {"jit": "off", "max_parallel_workers_per_gather": 0}
-    set_session(connection, asked)
-    for name, value in asked.items():
-        if releases.knows(server.version, name):
-            assert connection.execute(f"SHOW {name}").fetchone() == (str(value),)
-
-
-def test_wal_and_sizes(connection):
+def test_wal_and_sizes(server, connection):
+    assert server.programs.number == server.version
     # row by row: since 16 a table that is filled by CREATE TABLE AS may get pages beforehand
     connection.execute('CREATE TABLE "Odd name" (n int, t text)')
     rows = "SELECT g, repeat('x', 500) FROM generate_series(1, 150) g"
@@ -335,12 +320,12 @@ def test_wal_and_sizes(connection):
     connection.execute('DROP TABLE "Odd name"')
 
 
-def or_set_aside(version, what, act):
+def or_set_aside(version, what, act, *given):
     """What `act` returns where the release has it; None where it is set aside for that."""
     if releases.has(version, what):
-        return act()
+        return act(*given)
     with pytest.raises(CannotMeasure, match=f"{releases.named(releases.SINCE[what])} or later"):
-        act()
+        act(*given)
     return None
 
 
@@ -376,15 +361,11 @@ def test_what_is_on_pages_and_which_are_touched(server, connection):
         theirs = [sorted(names) for (names,) in connection.execute(query)]
         first = pages.heap_page(connection, "seen", 0)["flags"]
         assert [sorted(names) for names in first] == theirs
-    free = or_set_aside(
-        server.version, "pg_freespace", lambda: pages.free_space(connection, "seen")
-    )
+    free = or_set_aside(server.version, "pg_freespace", pages.free_space, connection, "seen")
     assert free is None or len(free) == sizes.pages(connection, "seen")
+    or_set_aside(server.version, "pg_buffercache_evict", pages.evict_all, connection)
     work = ["SELECT * FROM seen WHERE id = 1"]
-    or_set_aside(server.version, "pg_buffercache_evict", lambda: pages.evict_all(connection))
-    touched = or_set_aside(
-        server.version, "pg_buffercache_evict", lambda: pages.touched(server, work)
-    )
+    touched = or_set_aside(server.version, "pg_buffercache_evict", pages.touched, server, work)
     assert touched is None or {"heap", "btree root", "btree leaf"} <= set(touched["kind"])
     connection.execute("DROP TABLE seen")
 
@@ -405,23 +386,6 @@ def test_sessions_that_wait(server, connection):
         with pytest.raises(CannotMeasure, match="synchronous_commit"):
             sessions.at_once(server, ["SELECT 1"])
     connection.execute("DROP TABLE locked")
-
-
-def test_relations_are_loaded_and_answer_alike(server, connection):
-    relation = Wisconsin("tuples", 1000)
-    relation.load(connection, indexes=["unique1"])
-    query = "SELECT * FROM tuples WHERE unique1 = 7"
-    plan = plans.explain(connection, query, execute=True)
-    assert plan.scan_of("tuples").rows_actual == 1 and plan.execution_ms is not None
-    assert connection.execute(relation.checksum_sql).fetchone()[0] == 1000
-    bank = DebitCredit(1, 10, 100_000)
-    bank.load(server)
-    assert bank.facts(server)["levels"].dropna().tolist() and bank.is_consistent(connection)
-    Parts(100).load(connection, "parts")
-    [plan] = plans.explain_many(connection, ["SELECT 1"])
-    assert plan.shape() == plans.explain(connection, "SELECT 1").shape()
-    for name in sizes.in_schema(connection, "public").query("kind == 'table'")["relation"]:
-        connection.execute(f'DROP TABLE "{name}"')
 
 
 def test_counts_are_complete_when_the_block_ends(server):

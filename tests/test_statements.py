@@ -4,7 +4,7 @@ import pytest
 import sqlparse
 
 from pgrerun.errors import BookError
-from pgrerun.lab.statements import Statements, fill, split, sql_folder
+from pgrerun.lab.statements import Statements, fill, split
 
 FILE = """
 -- name: table
@@ -69,19 +69,3 @@ def test_what_is_wrong_is_named(statements, name, values, complaint):
     (statements.folder / "twice.sql").write_text(twice)
     with pytest.raises(BookError, match=complaint):
         statements.text(name, **values)
-
-
-def test_a_section_runs_on_a_server(cluster, statements):
-    with cluster.connect() as connection:
-        connection.execute("SET search_path = pg_temp")
-        statements.run(connection, "small.table", relation="filed")
-        statements.run(connection, "small.load", relation="filed", what="w", rows=3)
-        statements.run(connection, "small.block", rows=2)
-        assert connection.execute("SELECT count(*) FROM filed").fetchone() == (3,)
-
-
-def test_the_folder_beside_a_module(tmp_path):
-    (tmp_path / "sql").mkdir()
-    (tmp_path / "experiments").mkdir()
-    for module in (tmp_path / "charts.py", tmp_path / "experiments" / "growth.py"):
-        assert sql_folder(str(module)).folder == tmp_path / "sql"

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from servers import SMALL, running, tell, until, url_of
-from strangers import Relay, dump, pooled, socket_of
+from strangers import Relay, pooled, socket_of, untouched
 
 from pgrerun import parameters
 from pgrerun.errors import CannotMeasure, ServerError
@@ -58,16 +58,6 @@ def owner():
             *("CREATE ROLE guest LOGIN", "GRANT CREATE ON DATABASE postgres TO guest"),
         )
         yield server
-
-
-@contextlib.contextmanager
-def untouched(server: Cluster):
-    """A block after which the server holds what it held, no lock of ours and no setting."""
-    before = dump(server)
-    yield
-    assert dump(server) == before
-    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-    assert server.fetch(locks) == (0,)
 
 
 def test_no_name_of_ours_means_a_table_of_theirs(owner):
@@ -332,12 +322,10 @@ def test_limits_of_a_role_and_of_a_database_count(small, limit):
 
 def with_tls():
     """Installed programs that can encrypt; skips without any."""
+    probe = {**os.environ, "PGSSLMODE": "require", "PGHOST": "/nonexistent", "LC_ALL": "C"}
     for programs in installed():
-        probe = {**os.environ, "PGSSLMODE": "require", "PGHOST": "/nonexistent", "LC_ALL": "C"}
-        said = subprocess.run(
-            [programs.path("psql"), "-c", ""], env=probe, capture_output=True, text=True
-        )
-        if "not compiled in" not in said.stderr:
+        command = [programs.path("psql"), "-c", ""]
+        if b"not compiled in" not in subprocess.run(command, env=probe, capture_output=True).stderr:
             return programs
     return pytest.skip("no installed PostgreSQL has TLS")
 
@@ -362,7 +350,6 @@ def offered():
 
 @pytest.fixture
 def offering(offered, monkeypatch):
-    """That server and its URL; the password is in the environment."""
     server, url, secret = offered
     monkeypatch.setenv("PGPASSWORD", secret)
     return server, url

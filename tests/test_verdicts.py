@@ -12,7 +12,6 @@ from test_claims import claim, interval
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
-from pgrerun.record.runs import Run, load
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judge, Judgement, Part, Verdict
 
@@ -275,8 +274,6 @@ def test_an_opinion_is_not_testable_and_keeps_what_was_found():
 
 @pytest.fixture
 def known(monkeypatch):
-    """Makes a claim the only one of the ledger, and returns it."""
-
     def only(subject):
         monkeypatch.setattr(claims, "ledger", lambda *file: {subject.id: subject})
         return subject
@@ -286,7 +283,6 @@ def known(monkeypatch):
 
 @pytest.fixture
 def judge_of(known):
-    """A judge of one claim."""
     return lambda subject, **more: Judge(known(subject).chapter, **more)
 
 
@@ -571,14 +567,14 @@ def test_what_anybody_may_have_written_is_no_judgement(damage, known):
 def test_a_chapter_is_judged_whole_and_each_claim_once_and_by_its_own_judge(tmp_path, monkeypatch):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
     first, *others, twice = (one.id for one in claims.ledger().values() if one.chapter == "tp1")
-    with Run.open("mine", "tp1", key="k", environment={}) as run:
+    with runs.Run.open("mine", "tp1", key="k", environment={}) as run:
         judge = Judge("tp1", run)
         for id in (*others, twice, twice):
             judge.set_aside(id, CannotMeasure("restart", "it needs a restart"))
         left = f"1 of its claims were left unjudged: {first}"
         with pytest.raises(BookError, match=rf"(?s){left}.*more than once: {twice}"):
             judge.close()
-    stored = {kept["claim"]: kept["capability"] for kept in load("mine", "tp1").verdicts}
+    stored = {kept["claim"]: kept["capability"] for kept in runs.load("mine", "tp1").verdicts}
     assert stored == dict.fromkeys([*others, twice], "restart")
     with pytest.raises(BookError, match="belongs to 'hot'"):
         judge.judge("hot-001", 2.0)

@@ -9,22 +9,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 import psutil
 import pytest
-from servers import left, mapped, smallest
+from servers import left, mapped, smallest, until
 
+from pgrerun.lab.server.processes import has_ended
 from pgrerun.record import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = 1990
 SECONDS = 120  # of killing
 CHAPTERS = ("tp1", "measuring", "profiling", "scalability")
-STAGES = ("observations", "kernel", "server", "start")
 # The command of a checkout of its own: the runs of one checkout wait for each other.
 COMMAND = """
 import sys
@@ -55,22 +54,16 @@ class Machine:
                 if process.environ().get("PGRERUN_TMPDIR") == str(self.folders[0]):
                     self.processes.add(process)
         # servers write their title over their environment: those that were seen before
-        alive = [one for one in self.processes if _lives(one)]
+        alive = [one for one in self.processes if not has_ended(one)]
         self.shared |= mapped(*(one.pid for one in alive))
         return alive
 
     def left(self) -> list[object]:
         return [
-            *(one for one in self.processes if _lives(one)),
+            *(one for one in self.processes if not has_ended(one)),
             *left(self.shared),
             *(path for folder in self.folders for path in folder.iterdir()),
         ]
-
-
-def _lives(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 @dataclass(frozen=True)
@@ -118,7 +111,7 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(base, tmp_path) -> Iterator[Checkout]:
+def checkout(base, tmp_path) -> Checkout:
     root = tmp_path / "checkout"
     for folder in ("notebooks", "data"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("runs"))
@@ -134,19 +127,19 @@ def checkout(base, tmp_path) -> Iterator[Checkout]:
         "TMPDIR": str(places["tmp"]),
         "HOME": str(places["home"]),
     }
-    yield Checkout(root, environment)
+    return Checkout(root, environment)
 
 
 def test_kills_at_random_leave_the_machine_as_it_was_and_lose_nothing(checkout, base, tmp_path):
     print(f"seed {SEED}")
     chance = random.Random(SEED)
     machine = Machine([base, tmp_path / "tmp"])
-    until, kills, todo = time.monotonic() + SECONDS, [], []
-    while time.monotonic() < until:
-        todo = todo or list(zip(chance.sample(STAGES, 4), chance.sample(CHAPTERS, 4), strict=True))
-        stage, chapter = todo.pop()
+    end, kills = time.monotonic() + SECONDS, []
+    while time.monotonic() < end:
+        chapter = chance.choice(CHAPTERS)
         run = checkout.run(chapter)
-        reach(stage, run, checkout, chapter, machine, until)
+        # while it starts, while its kernel or a server does, or while it measures
+        time.sleep(chance.uniform(0, 15))
         kills += killed_one_by_one(run, checkout, chapter, machine, chance)
     print(*kills, sep="\n")
     cleaned = checkout.start("clean")
@@ -158,22 +151,6 @@ def test_kills_at_random_leave_the_machine_as_it_was_and_lose_nothing(checkout, 
     assert kills, "the runs were over before anything was killed"
 
 
-def reach(stage, run, checkout, chapter, machine, until) -> None:
-    """Return when a run has come so far, has ended, or there is no more time for it."""
-    before = checkout.finished(chapter)
-    reached = {
-        "start": lambda: True,
-        "kernel": lambda: any("ipykernel" in " ".join(_said(one)) for one in machine.look(run)),
-        "server": lambda: any(one.name() == "postgres" for one in machine.look(run)),
-        "observations": lambda: checkout.finished(chapter) - before,
-    }
-    while run.poll() is None and time.monotonic() < until:
-        with contextlib.suppress(psutil.Error):  # one has just ended
-            if reached[stage]():
-                return
-        time.sleep(0.05)
-
-
 def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
     """Kill one process of a run after another, at random moments, until it ends; who was killed."""
     killed = []
@@ -182,7 +159,7 @@ def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
         before, kinds = checkout.finished(chapter), {}
         for one in machine.look(run):
             with contextlib.suppress(psutil.Error):
-                kinds.setdefault(_kind(one), []).append(one)
+                kinds.setdefault(one.name(), []).append(one)
         if not kinds:
             continue
         kind = chance.choice(sorted(kinds))  # else it would be a backend nearly every time
@@ -193,20 +170,5 @@ def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
         assert before <= checkout.finished(chapter), killed
     said = run.communicate()[1]
     assert run.returncode in (0, 1, -signal.SIGKILL) and "Traceback" not in said, (killed, said)
-    until = time.monotonic() + 300
-    while machine.look(run) and time.monotonic() < until:  # its kernel and servers need a moment
-        time.sleep(0.1)
+    until(lambda: not machine.look(run))  # its kernel and servers need a moment
     return killed
-
-
-def _said(process: psutil.Process) -> list[str]:
-    with contextlib.suppress(psutil.Error):
-        return process.cmdline()
-    return []
-
-
-def _kind(process: psutil.Process) -> str:
-    """What a process of a run is, by its command."""
-    said = " ".join(_said(process))
-    known = {"ipykernel": "kernel", "cli.main()": "pgrerun"}
-    return next((kind for word, kind in known.items() if word in said), process.name())

@@ -1,11 +1,12 @@
 """What fills the two checkouts of conftest.py: the sources, the toys, the book as it is run."""
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
@@ -38,17 +39,21 @@ def fetch_pglite(root: Path) -> None:
     if here.exists():
         shutil.copytree(here, root / ".pglite")
         return
+    laboratories().vendor(building(root))
+
+
+def laboratories() -> ModuleType:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "book" / "_ext")
-        import laboratories
+        return importlib.import_module("laboratories")
 
-        laboratories.vendor(
-            SimpleNamespace(
-                outdir=root / "html",
-                builder=SimpleNamespace(name="html"),
-                config=SimpleNamespace(html_static_path=[]),
-            )
-        )
+
+def building(root: Path, builder: str = "html") -> SimpleNamespace:
+    return SimpleNamespace(
+        outdir=root / builder,
+        builder=SimpleNamespace(name=builder),
+        config=SimpleNamespace(html_static_path=[]),
+    )
 
 
 def _copy_sources(root: Path, pglite: Path, *names: str) -> None:
@@ -63,17 +68,18 @@ def _copy_sources(root: Path, pglite: Path, *names: str) -> None:
 
 
 def build_toys(root: Path, pglite: Path) -> None:
-    """The book with the toy in place of each chapter, printed and then as a site."""
+    """The book with the toy in place of TP1 and its title in place of each other chapter, printed
+    and then as a site.
+    """
     _copy_sources(root, pglite, "_config.yml", "book")
     results = root / "book" / "results"
     results.mkdir()
     contents.write(root / "book", parameters.chapters())
+    toy, title = toy_chapter.chapter(), toy_chapter.chapter()
+    toy.cells += toy_chapter.verdict_cells()
+    del title.cells[1:]
     for chapter in parameters.chapters():
-        toy = toy_chapter.chapter()
-        for cell in toy.cells:  # an equation has one label in a whole book
-            cell.source = cell.source.replace("usl", chapter.replace("_", "-"))
-        toy.cells += toy_chapter.verdict_cells() if chapter == "tp1" else []
-        nbformat.write(toy, results / f"{chapter}.ipynb")
+        nbformat.write(toy if chapter == "tp1" else title, results / f"{chapter}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGRERUN_RUNS", str(root / "runs"))
         toy_chapter.record(results / "tp1")

@@ -1,4 +1,4 @@
-"""Two small checkouts in which the book is built once: one of toys, one of the real chapters.
+"""Two small checkouts in which the book is built once: one of a toy, one of the real chapters.
 
 Nothing here needs or touches the book that a reader has built in this checkout.
 """
@@ -45,7 +45,7 @@ def pglite(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def toy_book(made_once, pglite) -> Path:
-    """The book with the toy in place of each chapter, printed and as a site; the folder holds
+    """The book of a toy, printed and as a site; the folder holds
     `_build/print` and `_build/html`.
     """
     return made_once("toys", lambda root: checkouts.build_toys(root, pglite))
@@ -64,7 +64,7 @@ def toy_epub(toy_book) -> Path:
 
 @pytest.fixture
 def copied_site(toy_site, tmp_path) -> Path:
-    """A copy of the toys' site, to be changed."""
+    """A copy of the toy's site, to be changed."""
     return shutil.copytree(toy_site, tmp_path / "html")
 
 

@@ -8,7 +8,6 @@ import pytest
 import toy_chapter
 
 from pgrerun.record import claims
-from pgrerun.site import scoreboard
 
 pytestmark = pytest.mark.browser
 
@@ -146,14 +145,11 @@ def test_the_scoreboard_begins_with_headline_claims_and_a_button_for_the_rest(br
     ledger = claims.ledger().values()
     first = {claim.id for claim in ledger if claim.headline}
     hot = [claim.id for claim in ledger if claim.chapter == "hot"]
-    with_none = {claim.chapter for claim in ledger} - {c.chapter for c in ledger if c.headline}
     hidden = next(claim for claim in ledger if claim.chapter == "hot" and not claim.headline)
     with browser.page() as page:
         page.open(toy_site / "scoreboard.html")
         shown = set(page.run(SHOWN))
-        assert (
-            first < shown and {claims.ledger()[one].chapter for one in shown - first} == with_none
-        )
+        assert first <= shown and hidden.id not in shown
         page.run("document.querySelector('#claims-hot .more').click()")
         assert set(page.run(SHOWN)) == shown | set(hot)
         page.open(toy_site / "scoreboard.html", f"?search=qwertz#{hidden.id}")
@@ -169,10 +165,6 @@ def test_the_scoreboard_is_sorted_by_its_heads_and_by_a_link(browser, toy_site):
         "[...document.querySelectorAll('.scoreboard .group:not([hidden])')].map(group =>"
         " [...group.querySelectorAll('tbody tr')].map(row => row.id))"
     )
-    heads = (
-        "[...document.querySelector('.scoreboard thead').querySelectorAll('th')]"
-        ".map(head => head.ariaSort)"
-    )
     press = "document.querySelector('.scoreboard [data-sort={}]').click()"
     with browser.page() as page:
         page.open(toy_site / "scoreboard.html", "?all=yes")
@@ -180,11 +172,6 @@ def test_the_scoreboard_is_sorted_by_its_heads_and_by_a_link(browser, toy_site):
             page.run(press.format("claim"))
             [ids] = page.run(order)
             assert ids == sorted(ledger, reverse=direction == "descending")
-            assert page.run(heads) == [direction, None, None, None, None]
-        page.run(press.format("verdict"))
-        words = page.run("[...document.querySelectorAll('.group caption')].map(c => c.innerText)")
-        found = {str(one.verdict) for one in toy_chapter.judged()}
-        assert words[-1] == scoreboard.NOT_RUN and set(words[:-1]) == found
         page.open(toy_site / "scoreboard.html", "?sort=document")
         groups = [[ledger[one].document for one in ids] for ids in page.run(order)]
         assert [len(set(one)) for one in groups] == [1] * len({c.document for c in ledger.values()})

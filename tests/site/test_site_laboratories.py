@@ -11,25 +11,16 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import checkouts
 import pytest
 from bs4 import BeautifulSoup
+from servers import script
 
 from pgrerun.record import claims
 
-ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = ROOT / "book" / "_ext"
-NAMES = ("hot", "optimizer", "visibility", "memory")
+EXTENSIONS = checkouts.ROOT / "book" / "_ext"
 BOOT = 300  # seconds, for a server compiled to WebAssembly on a busy machine
 UPDATE = "UPDATE page SET v = v + 1 WHERE id = 1"
-
-
-@pytest.fixture(scope="module")
-def extension():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXTENSIONS)
-        import laboratories
-
-        yield laboratories
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +35,15 @@ def laboratories(toy_site) -> Path:
 
 @pytest.fixture(scope="module")
 def address(laboratories):
-    """The site served as readers are told to."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=laboratories)
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=laboratories)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["hot", "optimizer", "visibility", "memory"])
 def test_from_a_file_the_page_shows_what_was_recorded_and_how_to_serve_it(
     browser, laboratories, name
 ):
@@ -213,14 +196,13 @@ def test_the_record_is_asked_in_the_page(browser, address):
 def build(
     root: Path, environment: dict[str, str], name: str = "hot"
 ) -> tuple[subprocess.CompletedProcess, Path]:
-    """What Sphinx says of a page with this laboratory, and the page."""
     (root / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n"
     )
     (root / "index.rst").write_text(f"Title\n=====\n\n.. laboratory:: {name}\n")
     out = root / "_build" / "html"
     command = [sys.executable, "-m", "sphinx", "-W", "-q", str(root), str(out)]
-    environment = environment | {"PYTHONPATH": str(ROOT)}
+    environment = environment | {"PYTHONPATH": str(checkouts.ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     return done, out / "index.html"
 
@@ -241,23 +223,15 @@ def test_without_a_network_the_page_says_so(tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("npm", "node"):
-        (programs / name).write_text("#!/bin/sh\necho 'no route to host' >&2\nexit 1\n")
-        (programs / name).chmod(0o755)
+        script(programs / name, "echo 'no route to host' >&2\nexit 1")
     done, page = build(tmp_path, {"PATH": f"{programs}:/usr/bin:/bin"})
     said = BeautifulSoup(page.read_text(), "html.parser").select_one(".note").text
     assert done.returncode == 0 and "npm" in said and "no route" in said
 
 
-def building(folder: Path, builder: str = "html") -> SimpleNamespace:
-    """What the extension needs of Sphinx."""
-    return SimpleNamespace(
-        outdir=folder / builder,
-        builder=SimpleNamespace(name=builder),
-        config=SimpleNamespace(html_static_path=[]),
-    )
+def test_another_archive_is_refused(tmp_path, monkeypatch):
+    extension = checkouts.laboratories()
 
-
-def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
     def bring(client, package, version, folder):
         folder.mkdir()
         (folder / "other.tgz").write_bytes(b"")
@@ -265,15 +239,16 @@ def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
 
     monkeypatch.setattr(extension.packages, "bring", bring)
     monkeypatch.setattr(extension.shutil, "which", lambda program: program)
-    extension.vendor(app := building(tmp_path))
+    extension.vendor(app := checkouts.building(tmp_path))
     assert "isn't the archive" in app.laboratories["missing"] and not app.config.html_static_path
 
 
 def test_what_is_recorded_is_kept_for_the_next_build_and_nothing_fetched_to_be_printed(
-    extension, tmp_path, monkeypatch
+    tmp_path, monkeypatch
 ):
+    extension = checkouts.laboratories()
     monkeypatch.setattr(extension, "fetch", lambda *_: pytest.fail("fetched"))
-    extension.vendor(app := building(tmp_path, "print"))
+    extension.vendor(app := checkouts.building(tmp_path, "print"))
     assert "wasn't built before" in app.laboratories["missing"]
     digest = "0" * 16
     kept = tmp_path / ".pglite" / digest
@@ -281,6 +256,6 @@ def test_what_is_recorded_is_kept_for_the_next_build_and_nothing_fetched_to_be_p
     (kept / "recorded.json").write_text('{"postgresql": "18.6"}')
     hashed = lambda data: SimpleNamespace(hexdigest=lambda: digest)
     monkeypatch.setattr(extension.hashlib, "sha256", hashed)
-    extension.vendor(app := building(tmp_path))
+    extension.vendor(app := checkouts.building(tmp_path))
     assert app.laboratories["postgresql"] == "18.6"
     assert app.config.html_static_path == [str(kept / "static")]

@@ -5,7 +5,6 @@ Seconds depend on the machine; `benchmarks/first_paint.py` measures them.
 """
 
 import json
-import re
 import zipfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -25,17 +24,23 @@ from pgrerun.site.book import Book
 
 PHONE, DESK = 360, 1440
 # One page of each form. What is in all of them alike is looked at here in the dark as well, on a
-# phone, and between the theme's breakpoints.
-FORMS = ("index", "results/tp1", "scoreboard", "all-runs")
+# phone, between the theme's breakpoints, and by axe, which takes longer than all else.
+FORMS = ("index", "results/tp1", "scoreboard", "all-runs", "what-to-do", "laboratory-hot")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("names", "dark", "widths"),
-    [((), False, (DESK,)), (FORMS, True, (1600, 1000, 800, 600, PHONE))],
-    ids=["every page", "a page of each form in the dark"],
+    ("names", "dark", "widths", "axe"),
+    [
+        ((), False, (DESK,), False),
+        pytest.param((), False, (DESK,), True, marks=pytest.mark.long),
+        (FORMS, False, (DESK,), True),
+        (FORMS, True, (1600, 1000, 800, 600, PHONE), True),
+    ],
 )
-def test_a_page_is_complete_quiet_and_accessible_and_fits(browser, real_site, names, dark, widths):
+def test_a_page_is_complete_quiet_and_accessible_and_fits(
+    browser, real_site, names, dark, widths, axe
+):
     """The widths after a phone's; axe looks at the last."""
     found = {}
     with browser.page(width=PHONE, dark=dark) as page:
@@ -48,7 +53,7 @@ def test_a_page_is_complete_quiet_and_accessible_and_fits(browser, real_site, na
             assert all(drawn and excess <= 1 for excess, drawn in charts), (path.name, charts)
             for width in widths:
                 page.resize(width).fits()
-            found[path.name] = page.violations()
+            found[path.name] = page.violations() if axe else []
             assert page.noise() == [], path.name
     serious = {name: one for name, one in found.items() if one}
     assert not serious, json.dumps(serious, indent=1)
@@ -117,21 +122,6 @@ def test_no_chapter_has_too_many_words(real_site):
     assert all(counted[name] > WORDS for name in LONGER), "short enough by now: drop it there"
 
 
-def test_a_page_opens_with_its_chart_and_with_verdicts_that_it_unfolds(real_site):
-    opened = {"chart": 0, "told": 0}
-    for chapter in parameters.chapters():
-        page, name = article(real_site, chapter), parameters.info(chapter).opens_with
-        charts = page.select(f"#chart-{name}")
-        # a run that set the experiment aside has no chart to open with
-        assert page.select(f".what-we-found + figure#chart-{name}") == charts, chapter
-        assert len(page.select(f'p > a[href="#chart-{name}"]')) == len(charts) <= 1, chapter
-        lines = {f"#{line['id']}" for line in page.select(".verdict-line")}
-        told = [link["href"] for link in page.select(".what-we-found a[href^='#']")]
-        assert len(told) <= 5 and set(told) <= lines, chapter
-        opened = {"chart": opened["chart"] + len(charts), "told": opened["told"] + bool(told)}
-    assert min(opened.values()) > len(parameters.chapters()) / 2
-
-
 @pytest.mark.parametrize("chapter", sorted(parameters.chapters()))
 def test_no_experiment_without_its_statements(real_site, chapter):
     archive = real_site / "results" / f"{chapter}-record.zip"
@@ -157,10 +147,19 @@ def test_no_experiment_without_its_statements(real_site, chapter):
 MOST = (2_550_000, 700_000, 60_000)
 
 
-def loaded(page: BeautifulSoup, path: Path, only) -> int:
-    """Bytes of the files that a page asks for by itself, and that `only` is true for."""
-    tags = [tag for tag in page.find_all(["script", "link", "img"]) if only(tag)]
-    addresses = {urlsplit(tag.get("src") or tag.get("href") or "") for tag in tags}
+ASKED_FOR = (
+    "script[src], img[src], link[rel~=stylesheet], link[rel~=icon], link[rel~=preload],"
+    " link[rel~=modulepreload]"
+)
+# the search index is what the search page shows
+BLOCKING = (
+    "link[rel~=stylesheet], script[src]:not([defer], [async], [type=module], [src*='searchindex'])"
+)
+
+
+def loaded(page: BeautifulSoup, path: Path, selector: str) -> int:
+    """Bytes of the files that these tags of a page ask for by themselves."""
+    addresses = {urlsplit(tag.get("src") or tag["href"]) for tag in page.select(selector)}
     files = {
         (path.parent / unquote(one.path)).resolve()
         for one in addresses
@@ -169,24 +168,10 @@ def loaded(page: BeautifulSoup, path: Path, only) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def asked_for(tag) -> bool:
-    return tag.name != "link" or bool(
-        {"stylesheet", "icon", "preload", "modulepreload"} & set(tag.get("rel", []))
-    )
-
-
-def blocking(tag) -> bool:
-    if tag.name != "script":
-        return tag.name == "link" and "stylesheet" in tag.get("rel", [])
-    late = tag.has_attr("defer") or tag.has_attr("async")
-    late = late or tag.get("type") in ("module", "application/json")
-    return not late and "searchindex.js" not in tag.get("src", "")  # which the search page shows
-
-
 def weight(path: Path) -> tuple[int, int, int]:
     text, page = path.read_text(encoding="utf-8"), soup(path)
-    whole = path.stat().st_size + loaded(page, path, asked_for)
-    return whole, loaded(page, path, blocking), text.find("<p>", text.find("<article"))
+    whole = path.stat().st_size + loaded(page, path, ASKED_FOR)
+    return whole, loaded(page, path, BLOCKING), text.find("<p>", text.find("<article"))
 
 
 def test_no_page_is_heavy_and_none_keeps_its_words_back(real_site):
@@ -197,12 +182,3 @@ def test_no_page_is_heavy_and_none_keeps_its_words_back(real_site):
     # what is heaviest is among what was weighed, and is nothing to wait for
     bundle = next((real_site / "_static").glob("vega-bundle-*.js")).stat().st_size
     assert found["hot.html"][0] > bundle > found["hot.html"][1] > 0
-
-
-def test_every_icon_of_a_page_has_its_outline(real_site):
-    static, name = real_site / "_static", r"\b(fa-[a-z-]+)"
-    outline = r"^\.(fa-[\w-]+) \{ --icon: url\(\"data:image/svg\+xml,%3Csvg [^\"]+ d='M[^']+'"
-    drawn = set(re.findall(outline, (static / "icons.css").read_text(), re.M))
-    asking = [*pages(real_site), static / "scripts" / "pydata-sphinx-theme.js"]
-    used = {icon for path in asking for icon in re.findall(name, path.read_text("utf-8"))}
-    assert used - {"fa-solid", "fa-lg", "fa-brands", "fa-regular"} <= drawn and len(drawn) > 9

@@ -12,7 +12,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from pgrerun.page import charts, shown, tables
 from pgrerun.record import claims, runs, statistics, verdicts
-from pgrerun.record.claims import Predicate
 
 RUNGS = [
     "sixteen pages, one backend",
@@ -191,7 +190,7 @@ SET_ASIDE = next(claim for claim in TP1 if claim is not EFFECT)
 
 def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
-    facts = next(c for c in TP1 if c.predicate is Predicate.FACTS and c is not SET_ASIDE)
+    facts = next(c for c in TP1 if c.predicate is claims.Predicate.FACTS and c is not SET_ASIDE)
     found = {"a committed change survives": True, "an open one <does>": False}
     effect = verdicts.judge(EFFECT, statistics.Interval(1.4, 1.3, 1.6, 7))
     reached = {name: statistics.exact(0.9) for name in EFFECT.regimes}
