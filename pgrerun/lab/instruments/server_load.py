@@ -20,6 +20,7 @@ _NAME = re.compile(r"(?<!:):([A-Za-z_]\w*)")
 _BOUNDARY = re.compile(r"(begin|end|commit|start transaction)\s*;", re.IGNORECASE)
 ITERATION = "n"  # the variable that counts transactions, from 1
 _AT_ONCE = 200  # blocks in a message
+_NUMBER = "@number@"  # stands for that of a transaction
 
 
 def run(
@@ -70,20 +71,19 @@ def run(
 
 def _singly(version: int, declared: str, body: str, transactions: int) -> Iterator[str]:
     """The transactions as a block or a call each, many of them sent at once."""
-    code = lambda number: (
-        f"$pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {number};\n"
-        f"BEGIN\n{body}\nEND $pgrerun$"
-    )
-    one = lambda number: f"DO {code(number)}"
+    code = f"$pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {_NUMBER};\nBEGIN\n{body}\nEND $pgrerun$"
+    one = "DO " + code
     if not releases.has(version, "blocks that aren't stored (DO)"):
         yield (
-            "CREATE OR REPLACE FUNCTION pg_temp.pgrerun_load(int) RETURNS void LANGUAGE plpgsql AS"
-            f" {code('$1')}"
+            "CREATE OR REPLACE FUNCTION pg_temp.pgrerun_load(int) RETURNS void LANGUAGE plpgsql AS "
+            + code.replace(_NUMBER, "$1")
         )
-        one = lambda number: f"SELECT pg_temp.pgrerun_load({number})"
+        one = f"SELECT pg_temp.pgrerun_load({_NUMBER})"
     for first in range(1, transactions + 1, _AT_ONCE):
         last = min(first + _AT_ONCE, transactions + 1)
-        yield ";".join(f"BEGIN; {one(number)}; COMMIT" for number in range(first, last))
+        yield ";".join(
+            f"BEGIN; {one.replace(_NUMBER, str(number))}; COMMIT" for number in range(first, last)
+        )
 
 
 def _translated(script: str, variables: Mapping[str, int]) -> tuple[str, str]:

@@ -139,7 +139,7 @@ class DebitCredit:
         )
         with contextlib.suppress(CannotMeasure):  # levels are then told from the sizes
             server.extension("pageinspect")
-        rows = []
+        rows: list[tuple[str, str, int, int, int | None]] = []
         with server.connect() as connection:
             for relation in self.tuples:
                 tuples = value(connection, int, f"SELECT count(*) FROM {relation}")

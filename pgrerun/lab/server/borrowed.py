@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -622,7 +622,7 @@ class Borrowed(Server):
                 f"{self.name} doesn't have the extension {name} in this database, and we create"
                 " none there."
             )
-        checks = {
+        checks: dict[str, Callable[[], str | None]] = {
             "restart": lambda: "We don't restart somebody else's server.",
             "superuser": self._no_superuser,
             "checkpoint": self._no_checkpoint,
