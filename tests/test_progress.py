@@ -52,7 +52,8 @@ def test_writes_nothing_into_a_notebook(steps):
 def test_draws_nested_bars_on_a_terminal(tmp_path):
     (tmp_path / "loops.py").write_text(
         "import time; from pgrerun.progress import track\n"
-        "for _ in track(range(2), 'outer'):\n    for _ in track(range(2), 'inner'): time.sleep(0.15)\n"
+        "for _ in track(range(2), 'outer'):\n"
+        "    for _ in track(range(2), 'inner'): time.sleep(0.15)\n"
     )
     terminal = ["script", "-qec", f"{sys.executable} {tmp_path}/loops.py", "/dev/null"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}

@@ -71,7 +71,8 @@ def run(
 
 def _singly(version: int, declared: str, body: str, transactions: int) -> Iterator[str]:
     """The transactions as a block or a call each, many of them sent at once."""
-    code = f"$pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {_NUMBER};\nBEGIN\n{body}\nEND $pgrerun$"
+    declared += f"drawn_{ITERATION} int := {_NUMBER};"
+    code = f"$pgrerun$ DECLARE {declared}\nBEGIN\n{body}\nEND $pgrerun$"
     one = "DO " + code
     if not releases.has(version, "blocks that aren't stored (DO)"):
         yield (
