@@ -329,4 +329,4 @@ def _age(record: _Read) -> tuple[str, str]:
 def _machine(key: tuple[Any, ...], records: list[_Read]) -> Machine:
     flushes = [one.flush for one in records if one.flush is not None]
     median = float(np.median(flushes)) if flushes else None
-    return Machine(*key, median)
+    return Machine(*[*key, median])
