@@ -39,7 +39,7 @@ QUICK = {
 # they have few tests), so that no process is still busy with one when the others have finished.
 LONGEST = (
     *("test_old_releases", "test_site_real", "test_site_print", "test_server_releases"),
-    "test_endings",
+    *("test_endings", "test_scalability", "test_hot"),
 )
 
 

@@ -528,8 +528,6 @@ not clustered  without bitmaps  wrong  {0}
         # clustering is believed where it is declared
         ("lai-091", {"clustering": counted(CLUSTERING, 30.0, 30.0)}, "fixed"),
         ("lai-091", {"clustering": counted(CLUSTERING, 30.0, 300.0)}, "still there"),
-        ("lai-093", {"clustering": counted(CLUSTERING, 30.0, 30.0)}, "holds"),
-        ("lai-093", {"clustering": counted(CLUSTERING, 300.0, 30.0)}, "not so"),
         # a wrong order is judged without bitmap scans
         *(
             (
@@ -554,6 +552,13 @@ not clustered  without bitmaps  wrong  {0}
 )
 def test_what_the_rules_make_of_rows(claim, tables, said):
     assert word(claim, CHAPTER, **tables) == said
+
+
+@pytest.mark.parametrize(("declared", "so"), [(30.0, True), (300.0, False)])
+def test_a_wish_has_a_fact_and_no_word(declared, so):
+    clustering = counted(CLUSTERING, declared, 30.0)
+    found = judged("lai-093", CHAPTER, clustering=clustering)
+    assert next(iter(found.evidence.values())).value is so
 
 
 # The switch-over by costs of random pages, and by all CPU costs.
