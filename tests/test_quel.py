@@ -118,7 +118,7 @@ def test_figures_2_2_and_2_3_make_the_tp1_database(connection, tmp_path):
         seen = session.run(figures.queries("2.3")[0].text, aid, tid, bid)
         work = [answer for answer in seen if answer.sql not in ("BEGIN", "COMMIT")]
         assert [answer.count for answer in work if answer.count is not None] == [1] * 5
-    assert DebitCredit(3, 30, 30).check(connection).consistent
+    assert DebitCredit(3, 30, 30).is_consistent(connection)
     assert connection.execute("SELECT balance FROM teller WHERE tid = 2").fetchone() == (20.0,)
     session.run("destroy branch, teller, account, history")
 

@@ -21,7 +21,6 @@ def machines(number: int, seed: int = 1) -> list[Machine]:
             memory=round(GIB * 2 ** dice.uniform(2, 8)),
             release=dice.choice(("13", "14", "15", "16", "17", "18")),
             flush=10 ** dice.uniform(-4, -1.5),
-            records=1,
         )
         for _ in range(number)
     ]

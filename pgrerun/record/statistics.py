@@ -105,6 +105,11 @@ class Interval:
         )
         return replace(self, estimate=estimate, low=low, high=high)
 
+    def times(self, factor: float) -> "Interval":
+        """The same estimate in another unit, or against another base; `factor` is positive."""
+        estimate, low, high = (factor * x for x in (self.estimate, self.low, self.high))
+        return replace(self, estimate=estimate, low=low, high=high)
+
 
 @dataclass(frozen=True)
 class Sample:

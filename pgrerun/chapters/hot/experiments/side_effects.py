@@ -92,12 +92,12 @@ def page_waits(bed: Testbed, transactions: int = 20_000) -> Iterator[Row]:
     tenth of the page left, which is many updates later: so hardly anything is pruned, by the same
     work on the same page. An old snapshot would keep all versions, which fill page after page.
     Commits don't wait for the disk. `prunings` are counted in the WAL. At profile ci, where no time
-    decides, there are fewer blocks, with a quarter of the transactions.
+    decides, there are fewer blocks, with half of the transactions.
     """
     server, ours = bed.server, Pgbench(ON_THE_PAGE, 1, prefix="")
     server.extension("pg_walinspect")
     quick = bed.parameters.profile == "ci"
-    number = transactions // 4 if quick else transactions
+    number = transactions // 2 if quick else transactions
 
     def prepare(block: Block, pruned: str) -> None:
         with server.connect() as connection:
