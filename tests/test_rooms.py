@@ -7,6 +7,7 @@ which the linter holds.
 
 import ast
 import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,21 @@ def test_no_circle_of_modules():
         for module in MODULES
     }
     graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_the_picture_in_contributing_is_true():
+    """What one part imports of another, an arrow or several lead to."""
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text("utf-8")
+    arrows = re.findall(r"^    (\w+) --> (\w+)$", text, re.MULTILINE)
+    leads = {part: {part} for part in re.findall(r'^    (\w+)\["', text, re.MULTILINE)}
+    for _ in leads:  # as often as arrows can follow each other
+        for start, end in arrows:
+            leads[start] |= leads[end]
+    for module in MODULES:
+        part = Path(module).with_suffix("").parts[0]
+        if part in leads and not module.startswith("site/template"):  # that becomes a chapter
+            used = {name.split(".")[1] for name in imported(module) if name.startswith("pgrerun.")}
+            assert used & set(leads) <= leads[part], module
 
 
 @pytest.mark.parametrize("module", MODULES)
