@@ -457,13 +457,16 @@ class Cluster(Server):
     def crash(self) -> None:
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
         self._require_here()
-        self._stopped_by_us = True
+        # The postmaster first, or it would log and mourn its children. All are looked at before:
+        # once it is dead they leave, and psutil kills no other process that gets the id of one.
         doomed = []
-        for pid in self.pids():  # the postmaster first, or it would log and mourn its children
+        for pid in self.pids():
             with contextlib.suppress(psutil.NoSuchProcess):
-                process = psutil.Process(pid)
+                doomed.append(psutil.Process(pid))
+        self._stopped_by_us = True
+        for process in doomed:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-                doomed.append(process)
         self._process().wait()
         processes.await_end(doomed, patience=10)
         processes.end_processes(self._home.path)  # one forked in between
@@ -613,8 +616,10 @@ class Cluster(Server):
                 ) from None
 
     def log(self) -> str:
-        """What the server has logged so far, over all its starts."""
-        return (self._home.path / "log").read_text(errors="replace")
+        """What the server has logged so far, over all its starts; "" if somebody has removed it."""
+        with contextlib.suppress(OSError):
+            return (self._home.path / "log").read_text(errors="replace")
+        return ""
 
     def _log_tail(self) -> str:
         return "\n".join(self.log().splitlines()[-12:])
