@@ -74,10 +74,9 @@ def _load_small(server: Cluster, tuples: int) -> None:
     with server.connect() as connection:
         for other in OTHERS:
             if not loading.is_ours(connection, other):
-                with connection.transaction():
-                    loading.replace(
-                        connection, other, SQL.text("buffer_pool.other_relation", relation=other)
-                    )
+                loading.make(
+                    connection, other, SQL.text("buffer_pool.other_relation", relation=other)
+                )
                 # or its first reader sets hints, and makes its pages dirty
                 SQL.run(connection, "buffer_pool.vacuum_other", relation=other)
 
