@@ -508,6 +508,5 @@ def _happen(server: Cluster, happen: str | Callable[[Cluster], None]) -> None:
     settings = {"max_wal_size": "32MB"} if happen == "write_wal" else {}
     with server.reloaded(**settings), server.connect() as connection:
         SQL.run(connection, f"checkpoints.{happen}")
-        deadline = time.monotonic() + 10 if happen == "write_wal" else 0
-        while "checkpoint starting: wal" not in server.log() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        if happen == "write_wal":
+            clock.until(lambda: "checkpoint starting: wal" in server.log(), 10, 0.05)
