@@ -97,6 +97,13 @@ def test_a_neighbour_comes_halfway_and_goes(bed, monkeypatch):
 # ---- throughput over time
 
 
+def test_a_run_over_time_ends_with_its_quickest_client():
+    ends = {0: np.arange(1, 11), 1: np.arange(2, 21, 2)}
+    log = pd.concat(pd.DataFrame({"client": one, "time_s": at}) for one, at in ends.items())
+    found = over_time.of_all_clients(log.sort_values("time_s", ignore_index=True))
+    assert found.tolist() == sorted([*range(1, 11), *range(2, 11, 2)])
+
+
 def test_slots_count_every_transaction_of_whole_slots():
     found = over_time.slots(np.arange(0, 2, 0.001) + 100.0, SLOT)
     assert found["in_slot"].between(975, 1025).all() and len(found) == 39
