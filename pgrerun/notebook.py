@@ -468,7 +468,7 @@ class Notebook:
 
     def _verdict(self, claim: str) -> str:
         """The word of a claim for a chart's title, whether it has been judged yet or not."""
-        done = (one for one in self.evidence.judgements if one.claim.id == claim)
+        done = (one for one in reversed(self.evidence.judgements) if one.claim.id == claim)
         found = next(done, None) or self._judged(self._new_judge(), self.rules[claim])
         return str(self._together(found).verdict)
 
@@ -484,7 +484,8 @@ class Notebook:
 
     def summary(self) -> shown.Summary:
         """All claims of the chapter with printed value, evidence, basis and verdict."""
-        return shown.Summary([self._together(j) for j in self.evidence.judgements])
+        found = map(self._together, self.evidence.judgements)
+        return shown.Summary(sorted(found, key=lambda j: j.claim.id))
 
     def found(self, *names: str) -> narrate.Sentence | None:
         """Findings of findings.toml that belong to no single claim, with their values filled in.

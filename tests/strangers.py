@@ -29,6 +29,8 @@ def dump(server: Cluster) -> str:
 _BESIDE = """
 SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
        (SELECT count(*) FROM pg_replication_slots),
+       (SELECT string_agg(concat_ws('=', sourcefile, name, setting), ' ' ORDER BY sourcefile, seqno)
+        FROM pg_file_settings), -- one that is written and not yet read is in neither of the others
        (SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
         WHERE source NOT IN ('default', 'override', 'client'))
 """

@@ -43,6 +43,12 @@ def test_words_are_those_that_all_runs_gave_by_the_rules_of_today():
     assert agreement.agreed(found).to_dict() == {first: True, second: False}
 
 
+def test_a_claim_that_one_run_has_not_judged_is_not_compared():
+    kept = make("b", 3, 3, 3)
+    del kept.verdicts[0]
+    assert RATIOS[0].id not in agreement.words({"a": make("a", 3, 3, 3), "b": kept}).index
+
+
 def published_words():
     judged = scoreboard.judgements(scoreboard.published_records())
     return [str(judged[claim.id].verdict) for claim in RATIOS], judged[RATIOS[1].id].remarks

@@ -114,7 +114,7 @@ def test_what_a_reader_may_change_stands_where_it_is_said_to(path: Path):
         if place == "the first cell":
             text = sources[0]
         elif way.endswith(" below"):
-            text = source
+            text = re.sub(r"(?m)^\s*# Change .*", "", source)
         else:
             text = (parameters.folder(path.stem) / (place or words)).read_text("utf-8")
         names = [] if words.startswith("sql/") else re.split(" and | or ", words)

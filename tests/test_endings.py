@@ -22,7 +22,7 @@ import pytest
 from servers import as_root, until
 
 from pgrerun import notebook, parameters
-from pgrerun.errors import BookError, CannotMeasure, ServerError
+from pgrerun.errors import BookError, CannotMeasure, ParameterError, ServerError
 from pgrerun.lab import university_ingres
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.server import passwords, sweep
@@ -335,10 +335,12 @@ def test_each_claim_gets_its_word_where_every_experiment_is_set_aside(name, monk
     """
     monkeypatch.setattr(Testbed, "measure", nothing)
     monkeypatch.setattr(notebook, "display", lambda *shown, **more: None)
-    judged, close = set(), notebook.Notebook.close
+    judged, changed, close = set(), [], notebook.Notebook.close
 
     def closed(chapter):
         judged.update(one.claim.id for one in chapter.evidence.judgements)
+        about = {one: chapter.record.about(one) or {} for one in chapter.experiments}
+        changed.extend(one for one in about if notebook.CHANGED in about[one])
         close(chapter)
 
     monkeypatch.setattr(notebook.Notebook, "close", closed)
@@ -347,6 +349,7 @@ def test_each_claim_gets_its_word_where_every_experiment_is_set_aside(name, monk
         if cell.cell_type == "code" and not cell.source.startswith("%%"):
             exec(compile(cell.source, f"{name} {cell.id}", "exec"), namespace)
     assert judged == {one.id for one in claims.ledger().values() if one.chapter == name}
+    assert changed == []  # what a cell shows is what the experiment does by itself
 
 
 def modern(bed):
@@ -420,6 +423,8 @@ def test_what_was_measured_with_another_argument_is_dropped_and_that_argument_to
     before = opened.record.rows("insert")
     assert pages(stones=7) == [7] * 5 and opened.record.rows("insert") == before
     assert pages() == [3] * 5 and len(opened.record.rows("insert")) == 5
+    with pytest.raises(ParameterError, match="insert has no argument 'stone'.*stones"):
+        pages(stone=3)
 
 
 # ---- the end of a chapter

@@ -105,6 +105,13 @@ def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are():
     assert len(relation.file) == 2 and len(list(relation.rows())) == 29
 
 
+def test_a_condition_without_a_variable_is_asked_as_well():
+    found = [
+        DataBase().run(f"retrieve (x = 1) where {condition}") for condition in ("1 = 1", "1 = 2")
+    ]
+    assert found == [[(1,)], []]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

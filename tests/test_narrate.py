@@ -141,6 +141,22 @@ def test_a_ratio_is_told_with_what_it_cannot_tell(x, part):
     assert part in narrate.ratio_sentence(x, "throughput", "two backends", "one backend")
 
 
+def test_summary_counts_every_verdict_and_what_stands_apart():
+    judged = [
+        verdicts.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e)
+        for (p, _), e in EVIDENCE.items()
+    ]
+    judged.append(verdicts.set_aside(claim(Predicate.BUG), "x", "y"))
+    said = narrate.summary(judged)
+    counted = re.findall(r"\b(\d+) (?:hold|show|is|are|was)", said)
+    assert sum(map(int, counted)) == len(judged) and "not scored" not in said
+    apart = [basis for basis in claims.Basis if basis not in claims.SCORED]
+    judged += [verdicts.judge(claim(Predicate.FACTS, basis=basis), {"a": True}) for basis in apart]
+    own = verdicts.judge(claim(Predicate.FACTS, document=claims.OWN), {"a": True})
+    inside, outside = narrate.summary([*judged, own]).split(f" {len(apart) + 1} more are ")
+    assert inside in said and len(re.findall(r"\b1 ", outside)) == len(apart) + 1
+
+
 def test_document_words_are_no_markup():
     subject = claim(Predicate.BUG, claim="<b> of it", quote="<i> & more")
     said = shown.Verdict(verdicts.judge(subject, False), "", "").html()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shlex
 
 import pytest
@@ -11,7 +12,7 @@ from pgrerun import notebook, parameters, registry
 from pgrerun.errors import ParameterError
 from pgrerun.lab.testbed import Testbed, experiment, experiments_of
 from pgrerun.page import charts, declared
-from pgrerun.record import evidence, rows, runs, verdicts
+from pgrerun.record import claims, evidence, rows, runs, verdicts
 from pgrerun.record.database import Database, NotMeasured
 from pgrerun.record.statistics import Interval
 
@@ -76,6 +77,17 @@ def test_a_run_is_resumed_after_a_kill_and_shown_without_a_server(records, monke
     assert [shown.judge(claim).stale_rule for claim in CLAIMS] == [True, False]
     assert [shown.judge(claim).verdict for claim in CLAIMS] == [one.verdict for one in judged]
     assert verdicts.STALE in shown.verdicts(CLAIMS[0])._repr_html_()
+    shown.close()
+
+
+def test_a_record_without_the_rows_says_so_and_judges_nothing(records):
+    with runs.Run.open("mine", CHAPTER, key="k", environment={"machine": {"cpus": 2}}):
+        pass
+    shown = notebook.Notebook(
+        CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "mine" / CHAPTER)
+    )
+    assert shown.run("insert") is None
+    assert shown.judge("uuidkeys-001").evidence is None
     shown.close()
 
 
@@ -166,6 +178,39 @@ def test_what_an_experiment_goes_on_from_is_measured_before_it(records):
     assert len(found) == len(chapter.run("insert").frame) > 0
     assert set(found["keys"]) == {"sequential", "random"}
     chapter.leave()
+
+
+@pytest.mark.parametrize("against, blocks", [("merge joins, as then", 15), ("probes", 7), ("", 15)])
+def test_what_all_others_are_compared_with_may_have_a_comma_in_its_name(records, against, blocks):
+    """It was looked for between commas, found nowhere, and the comparison ended at once."""
+    times = {"probes": 1.0, "hashes": 9.0, "merge joins, as then": 9.0}
+
+    @experiment(units={"time": "s"})
+    def planted(bed):
+        def measure(block, plan):
+            # only merge joins waver about what hashes take, so far below what probes differ by
+            wavers = 1 + 0.2 * (-1) ** block.index if plan.startswith("merge") else 1
+            return {"time": times[plan] * wavers}
+
+        yield from bed.compare(measure, {"plan": list(times)}, against=against, warmup=0)
+
+    chapter = opened(pairs=15)
+    chapter.experiments = {**chapter.experiments, "planted": planted}
+    assert chapter.run("planted").frame["block"].nunique() == blocks
+    chapter.leave()
+
+
+@pytest.mark.parametrize("chapter", parameters.chapters())
+def test_what_was_found_has_its_times_once_and_no_markup(chapter):
+    """A page said "3.2 times times", another "3.069 as fast", and a third showed two asterisks."""
+    known = claims.ledger()
+    for name, entry in declared.findings_of(parameters.folder(chapter)).entries.items():
+        for text in (text for text in entry.values() if isinstance(text, str)):
+            assert not re.search(r"[*`]", text), name
+            if name in known and known[name].relative_to:
+                assert "{found} times" not in text, name
+            elif name in known:
+                assert not re.search(r"{found} (as|the|what)\b", text), name
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 server is left as found.
 """
 
+import base64
 import contextlib
+import hashlib
 import re
 import signal
 import time
@@ -179,6 +181,14 @@ def test_the_limit_is_told_as_such_whatever_a_library_makes_of_it():
         swallowed()
     with pytest.raises(SystemError), Watchdog(600).watching():
         raise SystemError("which nobody's time has to do with")
+
+
+def test_telling_has_a_limit_as_well():
+    watchdog = Watchdog(0.5)
+    with pytest.raises(TimeIsUp), watchdog.watching():
+        with watchdog.measuring():
+            time.sleep(36000)
+        time.sleep(36000)
 
 
 def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
@@ -398,10 +408,20 @@ def _is_drawn_again(text, kept, folder):
     assert "user guest" in where[0] and "user guest" not in where[1]
 
 
+def test_the_page_runs_no_script_and_asks_nobody():
+    soup = BeautifulSoup(page.html_page("x", "<p>y"), "html.parser")
+    policy = soup.head.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+    digest = base64.b64encode(hashlib.sha256(soup.style.string.encode()).digest()).decode()
+    allowed = dict(part.split(" ", 1) for part in policy.split("; "))
+    others = {"style-src": f"'sha256-{digest}'", "img-src": "data:"}
+    assert allowed == dict.fromkeys(allowed, "'none'") | others and "default-src" in allowed
+
+
 def test_the_steps_are_told_without_a_connection(monkeypatch):
     monkeypatch.setattr(psycopg, "connect", lambda *words, **more: pytest.fail("connected"))
     where, rows = report_card.steps("postgresql://me@db.example/bench", 5)
     assert "db.example" in where and len(rows) == len(sections.SECTIONS)
+    assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
     assert all(row["what it does"] and row["what it touches"] for row in rows)
     assert 240 < sum(one.limit for one in report_card.planned(5)) <= 300
     with pytest.raises(ParameterError, match="PGPASSFILE"):

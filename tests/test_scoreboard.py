@@ -256,6 +256,16 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert "not tested here" in shown.Verdict(FOUND[BUG.id], "", "").html()
 
 
+def test_of_many_verdicts_the_headline_claims_are_in_sight_and_none_is_lost():
+    claimed = [RATIO.model_copy(update={"headline": n == 2, "id": f"x-{n}"}) for n in range(5)]
+    judged = [dataclasses.replace(FOUND[RATIO.id], claim=claim) for claim in claimed]
+    lines = shown.Verdicts([shown.Verdict(one, "", "") for one in judged])
+    page = BeautifulSoup(lines._repr_html_(), "html.parser")
+    first, *folded = [line["id"] for line in page.select(".verdict-line")]
+    assert first == "x-2" and sorted(folded) == ["x-0", "x-1", "x-3", "x-4"]
+    assert len(page.select("details.more-verdicts .verdict-line")) == len(folded)
+
+
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
     text = shown.Summary(list(together.values()))._repr_html_()

@@ -281,6 +281,14 @@ def test_a_mistake_of_ours_is_no_lack_of_a_release(connection, mistake):
     assert releases.lacking(180000, told.value) is None
 
 
+def test_settings_of_the_whole_server_change_and_come_back(server):
+    shown = lambda: server.fetch("SHOW work_mem")
+    before = shown()
+    with server.reloaded(work_mem="7MB"):
+        assert shown() == ("7MB",) != before
+    assert shown() == before and server.programs.number == server.version
+
+
 def test_a_release_without_it_is_told_with_the_first_that_has_it():
     releases.require(160000, "pg_stat_io")
     with pytest.raises(CannotMeasure, match="PostgreSQL 16 or later .*this is 15") as told:

@@ -171,7 +171,7 @@ class Summary:
         return "\n".join([narrate.summary(self.judgements), *lines])
 
     def _repr_html_(self) -> str:
-        rows = [({}, _cells(j)) for j in sorted(self.judgements, key=lambda j: j.claim.id)]
+        rows = [({}, _cells(j)) for j in self.judgements]
         number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
         caption = f"{number}; a star marks a headline claim"
         heads = ["verdict", "claim", "printed", "found here"]

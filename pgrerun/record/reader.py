@@ -139,8 +139,9 @@ class DamagedRecord(RecordError):
 class Part:
     """The checked record of one chapter.
 
-    `tables` are the rows of each experiment, unless only what was concluded is wanted; `alone` are
-    the observations of records that have none, or of experiments beside them.
+    `tables` are the rows of each experiment; `alone` are the observations that count of records
+    that have none, or of experiments beside them. Both are empty if only what was concluded is
+    wanted: a pile of strangers' records may have gigabytes.
     """
 
     head: Head
@@ -155,12 +156,11 @@ class Part:
         Made when two runs are compared: it takes longer than reading the record.
         """
         run, chapter, about = self.head.run, self.head.chapter, self.head.tables
-        alone = table_rows.undisturbed(self.alone)
         long = [
             table_rows.observations(run, chapter, name, rows, about[name]["units"])
             for name, rows in self.tables.items()
         ]
-        whole = [part for part in [alone, *long] if len(part)] or [alone]
+        whole = [part for part in [self.alone, *long] if len(part)] or [self.alone]
         return pd.concat(whole, ignore_index=True)
 
 
@@ -213,7 +213,8 @@ def _checked(folder: Path, connection: duckdb.DuckDBPyConnection, with_rows: boo
         verdicts = _verdicts(told, head)
     if has_more:
         with _damage(folder, OBSERVATIONS):
-            alone = _observations(data, head)
+            found = _observations(data, head)
+            alone = found if with_rows else alone
     for name, relation in _tables(folder, head, connection):
         if with_rows:
             with _damage(folder, f"{name}.parquet"):
@@ -389,7 +390,7 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
         raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
     if kept.duplicated(["experiment", "block", "variant", "metric"]).any():
         raise ValueError(f"{OBSERVATIONS} holds an observation twice")
-    return frame
+    return kept
 
 
 _ALONE: dict[str, str | bool | int | float | list[str]] = {

@@ -159,10 +159,14 @@ def counted(table: pd.DataFrame, place: Sequence[str] = ("comparison", "block"))
 
 def undisturbed(observations: pd.DataFrame) -> pd.DataFrame:
     """The observations of an older record (see `schema.COLUMNS`) that count, by their flags."""
-    flags = [json.loads(text) for text in observations["flags"]]
+    flags = {text: json.loads(text) for text in observations["flags"].unique()}
+    if not any({"disturbed", "left_out"} & set(found) for found in flags.values()):
+        return observations
     marked = observations.assign(
-        disturbed=["disturbed" if "disturbed" in flag else "" for flag in flags],
-        left_out=["left_out" in flag for flag in flags],
+        disturbed=[
+            "disturbed" if "disturbed" in flags[one] else "" for one in observations["flags"]
+        ],
+        left_out=["left_out" in flags[one] for one in observations["flags"]],
     )
     return counted(marked, ("chapter", "experiment", "block"))[list(COLUMNS)]
 

@@ -244,7 +244,8 @@ class Book:
         """Put changed prose around the outputs of the last run."""
         page = self._page(state.chapter, self.record(state.chapter))
         self._make_pages([page])
-        shutil.copy(page.kept, self.result(state.chapter))
+        # in place at once: of half a notebook the stamp says that something else has changed it
+        write_notebook(nbformat.read(page.kept, as_version=4), self.result(state.chapter))
         self.write_stamp(state, None)
 
     def refresh(self, chapter: str) -> Path:

@@ -37,7 +37,7 @@ COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
 )
 
 _HTML, _PARTS = macros("scoreboard"), macros("table")
-table, aside, paragraph = _PARTS.table, _PARTS.aside, _PARTS.paragraph
+table, paragraph = _PARTS.table, _PARTS.paragraph
 
 Judgements = Mapping[str, Judgement]
 Link = Callable[[Claim], str]

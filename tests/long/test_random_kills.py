@@ -149,6 +149,7 @@ def test_kills_at_random_leave_the_machine_as_it_was_and_lose_nothing(checkout, 
     assert not list((tmp_path / "runs").rglob(".*")), "half a record"
     assert not (tmp_path / "home" / ".debug").exists()
     assert kills, "the runs were over before anything was killed"
+    assert any(", 0 observations" not in one for one in kills), "nothing was there to be lost"
 
 
 def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:

@@ -73,8 +73,7 @@ def connected(bed: Testbed, *tuples: int) -> Iterator[psycopg.Connection]:
         for size in {SMALL: "", **dict.fromkeys(tuples)}:
             keyed(connection, name(size), size, logged=False)
         if not loading.is_ours(connection, NEVER_VACUUMED):
-            with connection.transaction():
-                loading.replace(connection, NEVER_VACUUMED, SQL.text("relations.never_vacuumed"))
+            loading.make(connection, NEVER_VACUUMED, SQL.text("relations.never_vacuumed"))
             SQL.run(connection, "relations.key", relation=NEVER_VACUUMED)
             SQL.run(connection, "relations.analyze", relation=NEVER_VACUUMED)
         yield connection

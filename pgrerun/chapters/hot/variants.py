@@ -91,11 +91,7 @@ def create(
     **values: statements.Value,
 ) -> None:
     """Run the statements called `name`, of which the first creates `table`; then freeze it."""
-    first, *others = SQL.each(name, **values)
-    with connection.transaction():
-        loading.replace(connection, table, first)
-        for statement in others:
-            connection.execute(statement)
+    loading.make(connection, table, *SQL.each(name, **values))
     if frozen:
         connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
 

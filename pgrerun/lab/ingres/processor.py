@@ -78,14 +78,13 @@ class DataBase:
         variable = command.variable
         relation = self.relations[variable]
         one = _OneVariable(variable, relation, clauses(command.where))
+        targets = command.targets if isinstance(command, tree.Replace) else ()
+        changes = {one.name: qualification.function(one.expression) for one in targets}
         for place, tuples in list(one.found({})):
             if isinstance(command, tree.Delete):
                 relation.delete(place)
                 continue
-            new = {
-                target.name: qualification.function(target.expression)(tuples)
-                for target in command.targets
-            }
+            new = {name: change(tuples) for name, change in changes.items()}
             relation.replace(place, tuples[variable] | new)
 
 
@@ -133,6 +132,8 @@ class _Query:
         """
         named = qualification.variables_of([*targets, *clauses])
         variables = {variable: self._relations[variable] for variable in named}
+        if not variables and not all(qualification.function(one)({}) for one in clauses):
+            return
         if len(variables) < 2:
             steps = [_OneVariable(*one, clauses) for one in variables.items()]
             yield from _substituted(steps, {})

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -504,10 +505,28 @@ class Counters(Closing):
 
 
 def _numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
-    """Rows as a frame of numbers indexed by the key columns; nothing counts as 0."""
-    frame = pd.DataFrame(rows).drop(columns="stats_reset", errors="ignore")
-    frame = frame.set_index(keys) if keys else frame
-    return frame.apply(pd.to_numeric).fillna(0)
+    """Rows as a frame of numbers indexed by the key columns; times of reset left out."""
+    # column by column: to let pandas find out the types would take longer than many a measured
+    # block
+    counted = [name for name in rows[0] if name not in (*keys, "stats_reset")]
+    labels = [[row[key] for row in rows] for key in keys]
+    index = (
+        pd.MultiIndex.from_arrays(labels, names=keys)
+        if len(keys) > 1
+        else pd.Index(*labels, name=keys[0])
+        if keys
+        else None
+    )
+    return pd.DataFrame(
+        {name: _column([row[name] for row in rows]) for name in counted}, index=index
+    )
+
+
+def _column(values: list[int | float | None]) -> np.ndarray:
+    """Whole numbers if all are, else floats; nothing counts as 0."""
+    if all(type(value) is int for value in values):
+        return np.array(values, dtype=np.int64)
+    return np.array([0 if value is None else value for value in values], dtype=float)
 
 
 def _subtract(after: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:

@@ -39,10 +39,12 @@ def run(cluster: Cluster, lines: Sequence[str]) -> str:
         done = cluster.single_user(stdin=commands, stdout=answers, stderr=subprocess.PIPE)
         answers.seek(0)
         printed = answers.read()
-    error = re.search("ERROR: .*", done.stderr)
-    if done.returncode == 0 and error is None:
+    if done.returncode:
+        said = done.stderr.strip()
+    elif error := re.search("ERROR: .*", done.stderr):
+        said = error[0]
+    else:
         return printed
-    said = done.stderr.strip() if done.returncode or error is None else error[0]
     raise ServerError(f"A single-user backend failed: {said[-500:]}")
 
 

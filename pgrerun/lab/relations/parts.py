@@ -109,11 +109,10 @@ class Parts:
         filler = f", filler char({WIDE_FILLER})" if self.wide else ""
         attributes = f"(pnum int, pname varchar(20), color varchar(8), weight int, qoh int{filler})"
         with loading.session(server_or_connection) as connection:
-            with connection.transaction():
-                loading.replace(connection, name, f"CREATE TABLE {name} {attributes}")
-                connection.execute(f"INSERT INTO {name} {self.select()}")
-                if index:
-                    connection.execute(f"CREATE INDEX {name}_pnum ON {name} USING {index} (pnum)")
+            made = [f"CREATE TABLE {name} {attributes}", f"INSERT INTO {name} {self.select()}"]
+            if index:
+                made.append(f"CREATE INDEX {name}_pnum ON {name} USING {index} (pnum)")
+            loading.make(connection, name, *made)
             connection.execute(f"VACUUM FREEZE ANALYZE {name}")
 
 

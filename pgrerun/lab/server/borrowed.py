@@ -556,7 +556,10 @@ class Borrowed(Server):
         """
         self.connect().close()  # or it's no fault of programs
         said = "There is none here; `pip install -r requirements.txt` brings it"
-        for programs in {one.bindir: one for one in (self.programs, *every())}.values():
+        found: dict[Path, Programs] = {}
+        for one in (self.programs, *every()):
+            found.setdefault(one.bindir, one)
+        for programs in found.values():
             if not (programs.has("psql") and programs.has("pgbench")):
                 continue
             self.programs = programs

@@ -3,7 +3,6 @@ skips by it, what the planner knows of it, and what autovacuum does for it.
 """
 
 import threading
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -20,7 +19,7 @@ from pgrerun.chapters.access_paths.accounts import (
     ready,
 )
 from pgrerun.errors import ServerError
-from pgrerun.lab.instruments import PAGE, counters, plans, sizes, wal
+from pgrerun.lab.instruments import PAGE, clock, counters, plans, sizes, wal
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import Cluster, releases, seed_random, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -319,12 +318,11 @@ def autovacuum(bed: Testbed) -> Iterator[Row]:
 
 
 def _await_round(connection: psycopg.Connection) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
+    def over() -> bool:
         _, vacuumed = _state(connection, TABLES[GROWING])
-        if vacuumed and SQL.run(connection, "planner.workers").fetchone() == (0,):
-            return
-        time.sleep(0.05)
+        return vacuumed > 0 and SQL.run(connection, "planner.workers").fetchone() == (0,)
+
+    clock.until(over, _PATIENCE, 0.05)
 
 
 def _state(connection: psycopg.Connection, name: str) -> tuple[int, int]:

@@ -74,10 +74,9 @@ def _load_small(server: Cluster, tuples: int) -> None:
     with server.connect() as connection:
         for other in OTHERS:
             if not loading.is_ours(connection, other):
-                with connection.transaction():
-                    loading.replace(
-                        connection, other, SQL.text("buffer_pool.other_relation", relation=other)
-                    )
+                loading.make(
+                    connection, other, SQL.text("buffer_pool.other_relation", relation=other)
+                )
                 # or its first reader sets hints, and makes its pages dirty
                 SQL.run(connection, "buffer_pool.vacuum_other", relation=other)
 
@@ -509,6 +508,5 @@ def _happen(server: Cluster, happen: str | Callable[[Cluster], None]) -> None:
     settings = {"max_wal_size": "32MB"} if happen == "write_wal" else {}
     with server.reloaded(**settings), server.connect() as connection:
         SQL.run(connection, f"checkpoints.{happen}")
-        deadline = time.monotonic() + 10 if happen == "write_wal" else 0
-        while "checkpoint starting: wal" not in server.log() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        if happen == "write_wal":
+            clock.until(lambda: "checkpoint starting: wal" in server.log(), 10, 0.05)

@@ -218,8 +218,10 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
             (name, Cluster(programs(name), settings, disk=disks[name])) for name in names
         ) as servers,
     ):
+        for one in servers.values():
+            loaded(bed, one)
         loads = {  # what the commits do alone is told
-            (name, n): Load(bed, loaded(bed, one), "insert", n, told=name in PAIR)
+            (name, n): Load(bed, one, "insert", n, told=name in PAIR)
             for name, one in servers.items()
             for n in (2, most)
         }

@@ -27,8 +27,8 @@ def weak_and_strong(bed: Testbed) -> Iterator[Row]:
     A row for each lock on the relation; `state` says who is there.
     """
     tested = server(bed)
-    with tested.connect() as maker, maker.transaction():
-        loading.replace(maker, "scaling_guarded", SQL.text("locks.guarded"))
+    with tested.connect() as maker:
+        loading.make(maker, "scaling_guarded", SQL.text("locks.guarded"))
     with (
         tested.connect(autocommit=False) as reader,
         tested.connect(autocommit=False) as other,
@@ -57,8 +57,8 @@ def weak_and_strong(bed: Testbed) -> Iterator[Row]:
 def virtual_transactions(bed: Testbed) -> Iterator[Row]:
     """A session's virtual transaction lock before and while CREATE INDEX CONCURRENTLY waits."""
     tested = server(bed)
-    with tested.connect() as maker, maker.transaction():
-        loading.replace(maker, "scaling_indexed", SQL.text("locks.indexed"))
+    with tested.connect() as maker:
+        loading.make(maker, "scaling_indexed", SQL.text("locks.indexed"))
     with tested.connect(autocommit=False) as writer, tested.connect() as watch:
         SQL.run(writer, "locks.write_indexed")
 

@@ -33,8 +33,7 @@ def copied(bed: Testbed, tuples: int = ROWS) -> Iterator[Row]:
 
 def bytes_of_rows(connection: psycopg.Connection, way: str, tuples: int) -> int:
     """Bytes of WAL for so many rows of a new table, by COPY or by single INSERTs."""
-    with connection.transaction():
-        loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
+    loading.make(connection, "scaling_copied", SQL.text("wal.copied"))
     with wal.written(connection) as log:
         if way == COPY:
             with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copying:
@@ -92,8 +91,7 @@ def index_scans(bed: Testbed, tuples: int = 2_000) -> Iterator[Row]:
     """
     tested = server(bed)
     with tested.connect() as connection, tested.connect(autocommit=False) as old:
-        with connection.transaction():
-            loading.replace(connection, "scaling_fresh", SQL.text("commit_log.fresh"))
+        loading.make(connection, "scaling_fresh", SQL.text("commit_log.fresh"))
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         SQL.run(old, "commit_log.prepare_index_scan")
         SQL.run(old, "commit_log.index_scan")

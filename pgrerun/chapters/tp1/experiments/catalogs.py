@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,7 +13,7 @@ from pgrerun.chapters.tp1.experiments import postgres95
 from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, releases
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, side_by_side
 from pgrerun.lab.university_ingres import UniversityIngres
 
 SQL = variants.SQL
@@ -58,8 +58,7 @@ def first_transaction(bed: Testbed) -> Iterator[Row]:
     Reads of all pages and of catalogs', catalog pages fetched from pool or disk, and scans of the
     catalogs that the report names.
     """
-    with ExitStack() as stack:
-        on = {size: stack.enter_context(watched(stocked(bed, size))) for size in POOLS}
+    with side_by_side((size, watched(stocked(bed, size))) for size in POOLS) as on:
 
         def both(block: Block, pool_pages: int) -> dict[str, float]:
             watching = on[pool_pages]
@@ -75,11 +74,9 @@ def catalog_access(bed: Testbed) -> Iterator[Row]:
 
     In a database as it comes, and in one with 1,000 relations more.
     """
-    with ExitStack() as stack:
-        on = {
-            more: stack.enter_context(watched(stocked(bed, variants.POOL_TODAY, more)))
-            for more in (0, GROWN)
-        }
+    with side_by_side(
+        (more, watched(stocked(bed, variants.POOL_TODAY, more))) for more in (0, GROWN)
+    ) as on:
 
         def count(block: Block, access: str, more_relations: int) -> dict[str, float]:
             return first(bed, on[more_relations], ACCESS[access], block)

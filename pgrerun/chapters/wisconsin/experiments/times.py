@@ -1,7 +1,6 @@
 """The queries on the clock: every engine, larger relations, forced scans, no memory for data."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -23,7 +22,7 @@ from pgrerun.chapters.wisconsin.experiments.counts import explain
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.relations.checksum import Answers
-from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment, side_by_side
 
 PASSES = 7  # blocks, at most, at the largest size, where a block takes long
 # and at sizes in between, which only bend or straighten a curve: no claim is judged by them
@@ -60,8 +59,7 @@ def race(
     has to ask for it again, goes by what it ran before, and can take a query a fifth of its time.
     """
     known = Answers()
-    with ExitStack() as opened:
-        by_name = {one.name: opened.enter_context(one) for one in engines}
+    with side_by_side((one.name, one) for one in engines) as by_name:
         for one in engines:
             one.load(n)
 
@@ -123,8 +121,7 @@ def scans(bed: Testbed) -> Iterator[Row]:
     Nothing is stored.
     """
     for n in (queries.SPECIFIED, sizes(bed)[-1]):
-        with ExitStack() as opened:
-            forced = {scan: opened.enter_context(PostgreSQL(bed.server, scan)) for scan in SCANS}
+        with side_by_side((scan, PostgreSQL(bed.server, scan)) for scan in SCANS) as forced:
             forced[SCANS[0]].load(n)
             measure = partial(_forced, bed, forced, n)
             variants = {"scan": SCANS, "query": ("q5", "q6")}
@@ -160,12 +157,11 @@ def without_memory(bed: Testbed) -> Iterator[Row]:
     servers = {WITH: bed.server, WITHOUT: without}
     kinds = {WITH: PostgreSQL, WITHOUT: ColdPostgreSQL}
     ways = [(POSTGRESQL, chosen), *((scan, scan) for scan in SCANS[:2])]
-    with ExitStack() as opened:
-        engines = {
-            (memory, scan): opened.enter_context(kinds[memory](server, name))
-            for memory, server in servers.items()
-            for name, scan in ways
-        }
+    with side_by_side(
+        ((memory, scan), kinds[memory](server, name))
+        for memory, server in servers.items()
+        for name, scan in ways
+    ) as engines:
         for memory in servers:
             engines[memory, chosen].load(queries.SPECIFIED)
 
