@@ -18,8 +18,9 @@ A chapter's `evidence.toml` has an entry for each claim that is tested here:
 and `claims/ID.sql` holds a query with a fact a row, for what is counted or observed: columns `fact`
 (a sentence), `so` (true, false, or NULL where it is unresolved), and where wanted `essential`
 (default true) and `opposite`; or `part`, `value` and `essential` for numbers, with `low` and `high`
-where what was counted leaves a number open between these; or `still_there` for a bug. A query without a row sets its claim aside, and nothing is told as found: the machine is
-another than the claim's, or this run lacks the sizes that it asks for.
+where what was counted leaves a number open between these; or `still_there` for a bug. A query
+without a row sets its claim aside, and nothing is told as found: the machine is another than the
+claim's, or this run lacks the sizes that it asks for.
 
 An expression is arithmetic over TABLE.METRIC[CONDITION, ...] (SQL conditions on the table's rows),
 numbers, cells `printed.TABLE.ROW.COLUMN` of what documents print, and `min`, `max`, `sum`,

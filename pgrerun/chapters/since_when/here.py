@@ -44,8 +44,8 @@ def compared(bed: Testbed) -> dict[str, str]:
 def one_builder(bed: Testbed) -> dict[str, str]:
     """Those here that one builder compiled, as many as the parameter says.
 
-    Of the builders of two or more it is the one of the newest, as releases of long ago that somebody
-    compiled say nothing of today's. CannotMeasure if there are less than two.
+    Of the builders of two or more it is the one of the newest, as releases of long ago that
+    somebody compiled say nothing of today's. CannotMeasure if there are less than two.
     """
     there, builders = here(), fetched.comparable()
     own: dict[str, str] = {}
