@@ -485,13 +485,6 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     ]
     both = [row for row in rows if row[0] in tested]
     one = [row for row in rows if row[0] not in tested]
-    of_both = f"{narrate.count(len(both) + len(same), 'claim')} that both runs have tested,"
-    said = (
-        f"Of {of_both} {narrate.count(len(both), 'verdict')}"
-        f" {'differs' if len(both) == 1 else 'differ'}."
-        if both
-        else f"On {of_both} the verdicts agree."
-    )
 
     def side_by_side(caption: str, some: Sequence[tuple[str, str, str]]) -> str:
         lines = [
@@ -516,7 +509,16 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     )
     alike = _alike(same, here, there, address, opened=not both)
     unlike = side_by_side("Verdicts that differ", both)
-    return paragraph(said) + unlike + alone + alike + _surroundings(others, ours)
+    said = paragraph(_how_many_differ(len(both) + len(same), len(both)))
+    return said + unlike + alone + alike + _surroundings(others, ours)
+
+
+def _how_many_differ(tested: int, differing: int) -> str:
+    of_both = f"{narrate.count(tested, 'claim')} that both runs have tested,"
+    if not differing:
+        return f"On {of_both} the verdicts agree."
+    differ = "differs" if differing == 1 else "differ"
+    return f"Of {of_both} {narrate.count(differing, 'verdict')} {differ}."
 
 
 def _folded(many: int, noun: str, said: str, shown: str, opened: bool = False) -> str:
