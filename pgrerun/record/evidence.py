@@ -411,9 +411,6 @@ def _found(rule: Rule, database: Database, seed: int) -> Any:
     return parts[""] if set(parts) == {""} else parts
 
 
-_ENDS = ("value", "low", "high")
-
-
 def _queried(query: str, database: Database) -> dict[str, Any]:
     """Facts, parts or a bug, from the rows of a query."""
     found = database.query(query)
@@ -428,7 +425,8 @@ def _queried(query: str, database: Database) -> dict[str, Any]:
             opposite = _truth(row["opposite"]) if "opposite" in row else None
             parts[str(row["fact"])] = Part(_truth(row["so"]), essential, opposite)
         else:
-            value = statistics.read_off(*(float(row.get(end, row["value"])) for end in _ENDS))
+            low, high = (float(row.get(end, row["value"])) for end in ("low", "high"))
+            value = statistics.read_off(float(row["value"]), low, high)
             name = "" if row.get("part") is None else str(row["part"])
             parts[name] = value if essential else Part(value, essential=False)
     return parts
