@@ -381,7 +381,7 @@ def on_disk(hot=1.0, full_hot=1.0, before=1.0, full_before=1.0, **given):
         (builds.BEFORE, FULL): (full_before, "full_head"),
         (builds.WITH, FULL): (full_hot, "full_hot"),
     }
-    usual = {"request_ms": 0.2, "requests": 4.0, "flushes": 0.05, "busy": 0.9}
+    usual = {"request_ms": 0.2, "requests": 4.0, "flushes": 0.05, "busy": 0.9, "serving": 0.95}
     usual |= {"data_over_pool": 11.0, "pool_over_small_tables": 9.0} | given
     found = repeated(
         usual | {"server": server, "script": script, "tps": share * THREADS[run]}
@@ -485,7 +485,7 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-001", on_disk(1.3), "stronger"),
         ("hot-001", on_disk(0.5), "no effect"),
         ("hot-001", on_disk(0.4), "reversed"),
-        ("hot-001", on_disk(busy=0.3), UNTESTED),
+        ("hot-001", on_disk(serving=0.3), UNTESTED),
         ("hot-001", on_disk(data_over_pool=2.0), UNTESTED),
         # twice as fast, and neither is what the thread had
         ("hot-001", on_disk(0.5, before=0.5), UNTESTED),

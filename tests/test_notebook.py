@@ -230,6 +230,12 @@ def test_a_value_that_may_be_anything_is_in_no_sentence(found, told):
     assert bool(declared.said("It takes {ratio} times as long.", values)) is told
 
 
+def test_a_fact_may_be_undecided_and_a_query_without_rows_is_in_no_sentence():
+    """On a machine without builds sentences had "undecided" where an aggregate was NULL."""
+    asked = {"fact": "a < b", "number": "SELECT max(a) FROM t WHERE b"}
+    assert declared.filled(asked, lambda _: None) == {"fact": "undecided"}
+
+
 @pytest.mark.parametrize(
     "number, outcome, title",
     [

@@ -289,6 +289,8 @@ def filled(values: Mapping[str, str], value: Values) -> dict[str, str]:
             continue
         if isinstance(number, Interval) and _tells_nothing(number):
             continue
+        if number is None and evidence.is_query(expression):  # an aggregate over no rows
+            continue
         found[name] = _formed(number, form.strip())
     return found
 

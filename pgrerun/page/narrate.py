@@ -22,7 +22,7 @@ import pandas as pd
 from pgrerun.errors import CannotMeasure
 from pgrerun.record import claims, printed, statistics
 from pgrerun.record.claims import BOUNDS, OWN, SCORED, Basis, Claim, Predicate, Size
-from pgrerun.record.statistics import Interval
+from pgrerun.record.statistics import READINGS, Interval
 from pgrerun.record.verdicts import STALE, Judgement, Part, Verdict, reached
 
 
@@ -108,6 +108,8 @@ def _measured(x: Interval | float, unit: str = "", against: Iterable[float] = ()
         return f"{interval(x, unit)} (exact)"
     if x.n == 1:
         return f"{number(x.estimate)}{_spaced(unit)} (measured once, so without an interval)"
+    if x.method == READINGS:
+        return f"{interval(x, unit, against)} ({READINGS})"
     return f"{interval(x, unit, against)} ({100 * x.confidence:g} % interval, n = {x.n})"
 
 

@@ -17,9 +17,10 @@ A chapter's `evidence.toml` has an entry for each claim that is tested here:
 
 and `claims/ID.sql` holds a query with a fact a row, for what is counted or observed: columns `fact`
 (a sentence), `so` (true, false, or NULL where it is unresolved), and where wanted `essential`
-(default true) and `opposite`; or `part`, `value` and `essential` for numbers; or `still_there` for
-a bug. A query without a row sets its claim aside, and nothing is told as found: the machine is
-another than the claim's, or this run lacks the sizes that it asks for.
+(default true) and `opposite`; or `part`, `value` and `essential` for numbers, with `low` and `high`
+where what was counted leaves a number open between these; or `still_there` for a bug. A query
+without a row sets its claim aside, and nothing is told as found: the machine is another than the
+claim's, or this run lacks the sizes that it asks for.
 
 An expression is arithmetic over TABLE.METRIC[CONDITION, ...] (SQL conditions on the table's rows),
 numbers, cells `printed.TABLE.ROW.COLUMN` of what documents print, and `min`, `max`, `sum`,
@@ -410,6 +411,9 @@ def _found(rule: Rule, database: Database, seed: int) -> Any:
     return parts[""] if set(parts) == {""} else parts
 
 
+_ENDS = ("value", "low", "high")
+
+
 def _queried(query: str, database: Database) -> dict[str, Any]:
     """Facts, parts or a bug, from the rows of a query."""
     found = database.query(query)
@@ -424,7 +428,7 @@ def _queried(query: str, database: Database) -> dict[str, Any]:
             opposite = _truth(row["opposite"]) if "opposite" in row else None
             parts[str(row["fact"])] = Part(_truth(row["so"]), essential, opposite)
         else:
-            value = statistics.exact(float(row["value"]))
+            value = statistics.read_off(*(float(row.get(end, row["value"])) for end in _ENDS))
             name = "" if row.get("part") is None else str(row["part"])
             parts[name] = value if essential else Part(value, essential=False)
     return parts

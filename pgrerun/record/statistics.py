@@ -47,6 +47,7 @@ RESAMPLES = 4999
 EXACT = "exact"
 SLOWED = "disk slowed"
 DISTURBED = "disturbed"
+READINGS = "ends of readings"
 
 
 class TooFew(ValueError):
@@ -93,8 +94,8 @@ class Interval:
 
     @property
     def enough(self) -> bool:
-        """Whether a verdict may rest on it: an exact fact, or at least five pairs."""
-        return self.exact or self.n >= ENOUGH
+        """Whether a verdict may rest on it: what was counted, or at least five pairs."""
+        return self.exact or self.method == READINGS or self.n >= ENOUGH
 
     def inverse(self) -> "Interval":
         """The same comparison read the other way round (b/a for a/b)."""
@@ -145,6 +146,11 @@ def nothing() -> Interval:
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)
+
+
+def read_off(value: float, low: float, high: float) -> Interval:
+    """A number that what was counted leaves open between two ends, which lie around `value`."""
+    return exact(value) if low == high else Interval(value, low, high, 0, 1.0, READINGS)
 
 
 def on_disk(found: Interval, words: str) -> Interval:

@@ -33,8 +33,8 @@ def table(titles: Mapping[str, str]) -> str:
     ]
     heads = ["chapter", *(f"{one} (min)" for one in minutes), *(f"{one} (GB)" for one in disk)]
     caption = (
-        "Minutes on a machine with two processors; disk: the most that it took at once,"
-        f" {UNKNOWN} where nobody has looked"
+        "Minutes on a machine with two processors, and the most disk that was held at once;"
+        f" {UNKNOWN} where it wasn't measured"
     )
     return scoreboard.table(caption, heads, rows)
 

@@ -485,9 +485,12 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     ]
     both = [row for row in rows if row[0] in tested]
     one = [row for row in rows if row[0] not in tested]
+    of_both = f"{narrate.count(len(both) + len(same), 'claim')} that both runs have tested,"
     said = (
-        f"Of {narrate.count(len(both) + len(same), 'claim')} that both runs have tested,"
-        f" {narrate.count(len(both), 'verdict')} {'differs' if len(both) == 1 else 'differ'}."
+        f"Of {of_both} {narrate.count(len(both), 'verdict')}"
+        f" {'differs' if len(both) == 1 else 'differ'}."
+        if both
+        else f"On {of_both} the verdicts agree."
     )
 
     def side_by_side(caption: str, some: Sequence[tuple[str, str, str]]) -> str:
@@ -506,7 +509,10 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         return table(caption, ["claim", "here", "published", "why"], lines) if some else ""
 
     alone = _folded(
-        len(one), "claim", "tested by one run only", side_by_side("Tested by one run only", one)
+        len(one),
+        "claim",
+        "that can't be compared",
+        side_by_side("Claims that can't be compared", one),
     )
     alike = _alike(same, here, there, address, opened=not both)
     unlike = side_by_side("Verdicts that differ", both)
@@ -552,7 +558,8 @@ def published_records() -> dict[str, runs.Record]:
 
 
 def _told(claim: str, name: str, judged: Judgements) -> str:
-    found = narrate.wanted_and_found(judged[claim]) if claim in judged else ""
+    tested = claim in judged and judged[claim].verdict is not Verdict.NOT_TESTED
+    found = narrate.wanted_and_found(judged[claim]) if tested else ""
     return f"{name} ({found})" if found else name or NOT_RUN
 
 

@@ -42,14 +42,17 @@ def compared(bed: Testbed) -> dict[str, str]:
 
 
 def one_builder(bed: Testbed) -> dict[str, str]:
-    """Those here that one builder compiled, the one of most, as many as the parameter says.
+    """Those here that one builder compiled, as many as the parameter says.
 
-    CannotMeasure if there are less than two.
+    Of the builders of two or more it is the one of the newest, as releases of long ago that
+    somebody compiled say nothing of today's. CannotMeasure if there are less than two.
     """
     there, builders = here(), fetched.comparable()
-    many = [builders[name] for name in there if name in builders]
-    most = max(dict.fromkeys(many), key=many.count)
-    own = {name: spec for name, spec in there.items() if builders.get(name) == most}
+    own: dict[str, str] = {}
+    for builder in dict.fromkeys(builders[name] for name in reversed(there) if name in builders):
+        own = {name: spec for name, spec in there.items() if builders.get(name) == builder}
+        if len(own) >= 2:
+            break
     if len(own) < 2:
         raise CannotMeasure(
             "two releases of one builder",

@@ -12,12 +12,11 @@ WITH command AS (
     GROUP BY query, tuples
 ), ends AS (
     SELECT sum(ingres * alone / total) / sum(ingres) AS low,
-           sum(ingres * looking / total) / sum(ingres) AS high,
-           (SELECT percent / 100 FROM printed.four_tactics_profile WHERE key = 'READ') AS "then"
+           sum(ingres * looking / total) / sum(ingres) AS high
     FROM command JOIN printed.four_tactics_compiled_cpu USING (key)
     HAVING count(*) > 0
 )
-SELECT 'the library''s read alone' AS part, low AS value FROM ends
-UNION ALL SELECT 'with all that finding the page takes', high FROM ends
--- ends on either side of what is printed don't say that it is different
-UNION ALL SELECT 'between them, as printed', "then" FROM ends WHERE low < "then" AND "then" < high
+-- what is printed is another share only if both ends are on one side of it
+SELECT 'between the two' AS part, (low + high) / 2 AS value, low, high, true AS essential FROM ends
+UNION ALL SELECT 'the library''s read alone', low, low, low, false FROM ends
+UNION ALL SELECT 'with all that finding the page takes', high, high, high, false FROM ends

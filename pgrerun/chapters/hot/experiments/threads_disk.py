@@ -78,6 +78,7 @@ SERVED = {
     "requests": "requests/transaction",
     "flushes": "flushes/transaction",
     "busy": "share of the time",
+    "serving": "share of the time",
 }
 UNITS = SERVED | POOL
 
@@ -112,7 +113,7 @@ def nearer(found: Mapping[str, float]) -> float:
 def served(done: pgbench.PgbenchResult, asked: Counts, taken: float) -> dict[str, float]:
     """`SERVED` of a run and what it asked of a disk that takes so many seconds for a request.
 
-    `busy` is the disk's time for reads and writes, without flushes.
+    `busy` is the disk's time for reads and writes, `serving` that for flushes as well.
     """
     return {
         "tps": done.tps,
@@ -120,6 +121,7 @@ def served(done: pgbench.PgbenchResult, asked: Counts, taken: float) -> dict[str
         "requests": asked.all.requests / done.transactions,
         "flushes": asked.flushes.requests / done.transactions,
         "busy": (asked.reads + asked.writes).busy * done.tps / done.transactions,
+        "serving": asked.all.busy * done.tps / done.transactions,
     }
 
 
