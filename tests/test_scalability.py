@@ -410,8 +410,7 @@ def test_the_seconds_in_which_the_postmaster_starts_a_process_are_left_out(monke
 # ---- builds
 
 
-def test_lookups_on_builds_by_one_and_by_many(monkeypatch, bed):
-    monkeypatch.setattr(builds, "IN_POOLS", 20_000)
+def test_lookups_on_builds_by_one_and_by_many(bed):
     here = load.processors()
     rows = on_builds(bed, builds.in_pools)
     assert {(row["server"], row["data"], row["sessions"]) for row in rows} == {
@@ -420,6 +419,8 @@ def test_lookups_on_builds_by_one_and_by_many(monkeypatch, bed):
         for data in (builds.FITS, builds.DOESNT_FIT)
         for sessions in (1, here)
     }
+    reads = {(row["data"], row["sessions"]): row["reads"] for row in rows if row["server"] == "9.2"}
+    assert reads[builds.FITS, here] < 0.01 < 0.5 < reads[builds.DOESNT_FIT, here]
     rows = on_builds(bed, builds.in_turn)
     turns = {(row["build"], row["clients"]): row["lookups"] for row in rows}
     assert set(turns) == {(name, n) for name in ("sinval-before", "sinval") for n in (1, here)}
@@ -626,12 +627,14 @@ later                     1.0    6.0          3.0
 
 # By one session and by one for each processor.
 IN_POOLS = """
-server  data          sessions  processors  lookups
-'9.2'   fits          1         {0}         1.0
-'9.2'   fits          {0}       {0}         16.0
-'9.2'   does not fit  1         {0}         1.0
-'9.2'   does not fit  {0}       {0}         {1}
+server  data          sessions  processors  reads  lookups
+'9.2'   fits          1         {0}         0.0    1.0
+'9.2'   fits          {0}       {0}         0.0    16.0
+'9.2'   does not fit  1         {0}         1.3    1.0
+'9.2'   does not fit  {0}       {0}         1.3    {1}
 """
+# The second session takes hits of the first one away.
+APART = IN_POOLS.replace("{0}       {0}         1.3", "{0}       {0}         1.6")
 
 
 def commits_of(gain, brief, few, computing):
@@ -899,6 +902,7 @@ def last_differs(text, *values, **found):
                 (2, 15.9, UNTESTED),
             )
         ),
+        ("haas-086", 0, {"in_pools": timed(APART, 32, 8.0)}, UNTESTED),
     ],
 )
 def test_what_the_rules_make_of_rows(claim, processors, tables, said):

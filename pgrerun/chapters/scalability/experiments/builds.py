@@ -29,9 +29,9 @@ from pgrerun.chapters.scalability.load import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.instruments import callgrind, clock, process_table, sessions
+from pgrerun.lab.instruments import callgrind, clock, counters, process_table, sessions
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, Programs, builds, fetched
+from pgrerun.lab.server import Cluster, Programs, builds, fetched, value
 from pgrerun.lab.server.binaries import ask, c_compiler
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment, shortened, side_by_side
 
@@ -394,14 +394,14 @@ FITS, DOESNT_FIT = "fits", "does not fit"
 IN_POOLS = 100_000  # rows
 
 
-@experiment(units={"lookups": "lookups/s"}, needs=["restart"])
+@experiment(units={"lookups": "lookups/s", "reads": "pages/lookup"}, needs=["restart"])
 def in_pools(bed: Testbed) -> Iterator[Row]:
     """Lookups by one session and by one for each processor, in a pool that holds all, and a small.
 
-    In a loop within the server, so that a session waits for nobody but other sessions; each looks
-    for other rows than those beside it, which would find what it has read. In the small pool every
-    page that is read takes the place of another, and the system caches it. On 9.2, and on today's
-    server, which is told.
+    In a loop within the server, so that a session waits for nobody but other sessions; each draws
+    its rows, so that however many there are as many pages of a lookup are found in the pool. In the
+    small one every page that is read takes the place of another, and the system caches it: `reads`
+    is how many a lookup has read so. On 9.2, and on today's server, which is told.
     """
     new = RELEASES[1]
     yield from _in_pools(bed, new, programs(new))
@@ -417,13 +417,12 @@ def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
     ) as servers:
         for data, server in servers.items():
             load_counted(server, IN_POOLS)
-            in_loops(server, 1, IN_POOLS)  # has read every row
-            each[data] = max(ROWS, round(long * in_loops(server, 1, IN_POOLS)))
+            with server.connect() as connection:  # has read every row
+                SQL.run(connection, "builds.look_up", rows=IN_POOLS, first=1, last=IN_POOLS)
+            each[data] = max(ROWS, round(long * in_loops(server, 1, IN_POOLS)["lookups"]))
 
         yield from bed.compare(
-            lambda block, data, sessions: {
-                "lookups": in_loops(servers[data], sessions, each[data])
-            },
+            lambda block, data, sessions: in_loops(servers[data], sessions, each[data]),
             {"data": list(servers), "sessions": both},
             pairs=bed.timed_pairs(),  # of a loop in the server an interval is narrow
             warmup=0,
@@ -434,14 +433,24 @@ def _in_pools(bed: Testbed, name: str, found: Programs) -> Iterator[Row]:
         )
 
 
-def in_loops(server: Cluster, number: int, each: int) -> float:
-    """Lookups a second by so many sessions that begin together, `each` by every one of them."""
-    apart = IN_POOLS // number
-    sent = [
-        SQL.text("builds.look_up", rows=IN_POOLS, first=k * apart, last=k * apart + each - 1)
-        for k in range(number)
-    ]
-    return sum(each / one for one in sessions.at_once(server, sent))
+def in_loops(server: Cluster, number: int, each: int) -> dict[str, float]:
+    """Lookups a second by so many sessions that begin together, `each` by every one of them, and
+    how many pages one reads.
+    """
+    look_up = SQL.text("builds.look_up_drawn", rows=IN_POOLS, lookups=each)
+    before = pages_read(server)
+    seconds = sessions.at_once(server, [look_up] * number)
+    return {
+        "lookups": sum(each / one for one in seconds),
+        "reads": (pages_read(server) - before) / (number * each),
+    }
+
+
+def pages_read(server: Cluster) -> int:
+    """Pages that its sessions have read into the pool so far."""
+    with server.connect() as connection:
+        counters.force_flush(connection)
+        return value(connection, int, SQL.text("builds.pages_read"))
 
 
 def over_clients(

@@ -11,7 +11,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from pgrerun.chapters.scalability.experiments import commit_log
-from pgrerun.chapters.scalability.experiments.builds import complete, load_counted, programs
+from pgrerun.chapters.scalability.experiments.builds import (
+    complete,
+    load_counted,
+    pages_read,
+    programs,
+)
 from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
@@ -25,10 +30,10 @@ from pgrerun.chapters.scalability.load import (
     relations,
     roomy_pool,
 )
-from pgrerun.lab.instruments import counters, server_log, sessions, wal
+from pgrerun.lab.instruments import server_log, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.pgbench import ACCOUNTS
-from pgrerun.lab.server import Cluster, value
+from pgrerun.lab.server import Cluster
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment, side_by_side
 
 COUNTING = ("9.1-lwlock-stats", "9.2-lwlock-stats")
@@ -62,14 +67,14 @@ def page_replacement(bed: Testbed, rows: int = 100_000, lookups: int = 10_000) -
             with server.restarted({"shared_buffers": pool}):
                 with server.connect() as connection:
                     SQL.run(connection, "builds.look_up", rows=rows, first=1, last=rows)
-                read = _pages_read(server)
+                read = pages_read(server)
                 with _counted(server) as locks:
                     sessions.at_once(server, [look_up] * crowd_size())
                 yield {
                     "build": name,
                     "data": data,
                     "lookups": lookups * crowd_size(),
-                    "reads": _pages_read(server) - read,
+                    "reads": pages_read(server) - read,
                     **{count: locks[FREELIST][count] for count in COUNTS},
                 }
 
@@ -260,12 +265,6 @@ def waited_for(waits: Mapping[int, int], log_buffers: int) -> dict[str, int]:
         "commit_log": sum(waits.get(one, 0) for one in log),
         "any_other": max((many for one, many in waits.items() if one not in named), default=0),
     }
-
-
-def _pages_read(server: Cluster) -> int:
-    with server.connect() as connection:
-        counters.force_flush(connection)
-        return value(connection, int, SQL.text("builds.pages_read"))
 
 
 @contextmanager

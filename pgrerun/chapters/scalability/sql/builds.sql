@@ -17,6 +17,13 @@ DO $$ DECLARE found int; BEGIN FOR i IN :first..:last LOOP
     SELECT abalance INTO found FROM counted WHERE aid = 1 + i % :rows * 7919 % :rows;
 END LOOP; END $$;
 
+-- name: look_up_drawn
+-- each in its own statement of one transaction; drawn, so that no session finds what another has just read
+DO $$ DECLARE found int; key int; BEGIN FOR i IN 1..:lookups LOOP
+    key := 1 + floor(random() * :rows);
+    SELECT abalance INTO found FROM counted WHERE aid = key;
+END LOOP; END $$;
+
 -- name: waiting
 SELECT count(*) FROM pg_stat_activity WHERE waiting;
 
