@@ -1,6 +1,6 @@
--- Insertions bring autovacuum to the table that only grows: whether it came at all is seen there.
+-- Whether autovacuum came at all is seen at the table with most dead rows.
 WITH came AS (
-    SELECT bool_or(vacuumed > 0) AS seen FROM autovacuum WHERE "table" = 'rows are only inserted'
+    SELECT bool_or(vacuumed > 0) AS seen FROM autovacuum WHERE "table" = 'half of the rows are updated'
 )
 SELECT 'a table that only grows stays unmarked' AS fact,
        CASE WHEN seen THEN marked < 0.1 * pages END AS so, true AS essential

@@ -1,4 +1,4 @@
--- What the planner knows of the visibility map, and three tables for autovacuum.
+-- What the planner knows of the visibility map, and four tables for autovacuum.
 
 -- name: tenth
 SELECT sum(abalance) FROM scattered WHERE aid BETWEEN 1 AND :last;
@@ -25,6 +25,12 @@ SELECT pg_stat_force_next_flush();
 VACUUM (ANALYZE) changed;
 UPDATE changed SET v = 1 WHERE id % 20 = 0;
 -- autovacuum goes by what has been reported
+SELECT pg_stat_force_next_flush();
+
+-- name: half_changed
+CREATE TABLE half_changed (id int, v int, filler char(84));
+INSERT INTO half_changed SELECT n, 0, '' FROM generate_series(1, 20000) AS n;
+UPDATE half_changed SET v = 1 WHERE id % 2 = 0;
 SELECT pg_stat_force_next_flush();
 
 -- name: workers
