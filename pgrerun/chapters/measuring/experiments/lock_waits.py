@@ -1,7 +1,7 @@
 """Backends that wait for a lock, and the instruments that see it or don't.
 
-For a row's lock: the CPU profile, the call chains of context switches, and the wait events. For a
-lightweight lock: today's views, and builds whose processes count by LWLOCK_STATS.
+For a heavyweight lock: the CPU profile, the call chains of context switches, and the wait events.
+For a lightweight lock: today's views, and builds whose processes count by LWLOCK_STATS.
 """
 
 import time
@@ -22,8 +22,8 @@ from pgrerun.record import statistics
 
 T = TypeVar("T")
 
-FREE, QUEUED = "each its own row", "all the same row"
-OWN_ROW = {FREE: 1, QUEUED: 0}  # a variable of sql/update_counted.pgbench
+FREE, QUEUED = "each its own lock", "all the same lock"
+OWN_LOCK = {FREE: 1, QUEUED: 0}  # a variable of sql/lock_and_count.pgbench
 WATCH = 0.3  # seconds that each profiler looks
 ENOUGH = 20  # samples of a profile
 FREQUENCY = 1999  # CPU samples per second of a backend that runs
@@ -45,15 +45,17 @@ SHARE = "share of the samples"
     needs=["processes"],
 )
 def profiles(bed: Testbed) -> Iterator[Row]:
-    """Clients that update a row each, and clients that all update one, under three instruments.
+    """Clients that take a lock each, and clients that all take one, under three instruments.
+
+    Both execute the same: a lock of an application's own, and counting while it is held. A row's
+    lock, which was taken until 2026-12-01, lets waiters read the row's new version and flush alone.
 
     A row per load, instrument and part of what it shows, with the 95 % interval of the share; and
     one per load with its throughput while it is watched. CannotMeasure without perf, and where the
     profilers come to no more than a few samples.
     """
     perf.require(bed.borrowed)
-    create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
-    for load in OWN_ROW:
+    for load in OWN_LOCK:
         yield from profile(bed, load)
 
 
@@ -93,9 +95,7 @@ def _long_enough(bed: Testbed, load: str, watch: Callable[[int], T | None]) -> T
             continue
         if found is not None:
             return found
-    raise CannotMeasure(
-        "profiles", f"perf never took enough samples of backends that update {load}"
-    )
+    raise CannotMeasure("profiles", f"perf never took enough samples of backends that lock {load}")
 
 
 def _watched(
@@ -104,7 +104,7 @@ def _watched(
     """One run: CPU samples, context switches, wait events, and transactions per second."""
     server, clients = bed.server, bed.parameters.clients
     with ThreadPoolExecutor() as pool, off_cpu.sample_wait_events(server) as waiting:
-        running = pool.submit(_update, bed, server, load, seconds)
+        running = pool.submit(_count_locked, bed, load, seconds)
         backends = _arrived(server, clients, running)
         sampled = pool.submit(perf.sample, backends, WATCH, frequency=FREQUENCY)
         chains = pool.submit(off_cpu.sample_stacks, backends, WATCH)
@@ -114,15 +114,25 @@ def _watched(
     return (*found, waiting, tps) if enough else None
 
 
-def _update(bed: Testbed, server: Server, load: str, seconds: int) -> pgbench.PgbenchResult:
+def _count_locked(bed: Testbed, load: str, seconds: int) -> pgbench.PgbenchResult:
+    return _work(bed, bed.server, "lock_and_count", seconds, {"own_lock": OWN_LOCK[load]})
+
+
+def _update(bed: Testbed, server: Server, seconds: int) -> pgbench.PgbenchResult:
+    return _work(bed, server, "update_counted", seconds, {})
+
+
+def _work(
+    bed: Testbed, server: Server, script: str, seconds: int, variables: dict[str, int]
+) -> pgbench.PgbenchResult:
     return pgbench.run(
         server,
-        SQL.script("update_counted"),
+        SQL.script(script),
         clients=bed.parameters.clients,
         jobs=2,
         seconds=seconds,
         protocol="prepared",
-        variables={"own_row": OWN_ROW[load]},
+        variables=variables,
         seed=bed.parameters.seed,
     )
 
@@ -131,7 +141,7 @@ def _arrived(server: Server, clients: int, running: Future) -> list[int]:
     """The backends of all clients, once they are at work."""
     with server.connect() as connection:
         while True:
-            found = [pid for (pid,) in SQL.run(connection, "activity.updating")]
+            found = [pid for (pid,) in SQL.run(connection, "activity.at_work")]
             if len(found) >= clients or running.done():
                 return found
             time.sleep(0.01)
@@ -158,7 +168,7 @@ def by_event(waiting: off_cpu.WaitEvents) -> tuple[dict[str, int], int]:
 
 BOTH, TWICE = "both loads", "one load twice"
 COMPARED = {BOTH: (FREE, QUEUED), TWICE: (FREE, FREE)}
-DRAWN = 1500  # samples of each profile that are compared: a second and more of two processors
+DRAWN = 2500  # samples of each profile that are compared: more than a second of one processor
 DRAWS = 100
 
 
@@ -167,8 +177,8 @@ def profile_overlap(bed: Testbed) -> Iterator[Row]:
     """The share of samples that CPU profiles by function have in common: 1 if they are the same.
 
     Of profiles of both loads, and of two of the load without a problem, which differ by chance
-    alone. Each is of a run of its own, from a table made anew, beside which nothing else is
-    sampled. CannotMeasure as `profiles`.
+    alone. Each is of a run of its own, beside which nothing else is sampled. CannotMeasure as
+    `profiles`.
     """
     perf.require(bed.borrowed)
 
@@ -190,13 +200,11 @@ def by_function(bed: Testbed, load: str) -> pd.Series:
 
     What runs in a program whose functions perf can't name counts as one function of it.
     """
-    create(bed.server, "counted", "relations.counted", clients=bed.parameters.clients)
-    longer = 1 if bed.parameters.profile == "ci" else 2
 
     def watch(seconds: int) -> pd.Series | None:
-        seconds *= longer
+        seconds *= 2
         with ThreadPoolExecutor() as pool:
-            running = pool.submit(_update, bed, bed.server, load, seconds)
+            running = pool.submit(_count_locked, bed, load, seconds)
             backends = _arrived(bed.server, bed.parameters.clients, running)
             sampled = perf.sample(backends, 0.7 * seconds, frequency=FREQUENCY)
         running.result()
@@ -257,7 +265,7 @@ def _today(bed: Testbed, seconds: int) -> Iterator[Row]:
     create(server, "counted", "relations.counted", clients=clients)
     seen = not perf.unavailable() and not bed.borrowed
     with ThreadPoolExecutor() as pool, off_cpu.sample_wait_events(server) as waiting:
-        running = pool.submit(_update, bed, server, FREE, seconds)
+        running = pool.submit(_update, bed, server, seconds)
         backends = _arrived(server, clients, running)
         chains = pool.submit(off_cpu.sample_stacks, backends, WATCH) if seen else None
         running.result()
@@ -282,7 +290,7 @@ def _counting(bed: Testbed, name: str, seconds: int) -> Iterator[Row]:
     server = bed.release(fetched.chosen(name), cluster_name="counting")
     create(server, "counted", "relations.counted", clients=bed.parameters.clients)
     before = len(server.log())
-    work = partial(_update, bed, server, FREE, seconds)
+    work = partial(_update, bed, server, seconds)
     _, waiting = sessions.count_meanwhile(server, SQL.text("activity.waiting"), 0.005, work)
     yield {"server": name, "lock": TOTAL, "instrument": VIEWS, "waits": waiting}
     for lock, counts in server_log.lightweight_locks(server.log()[before:]).items():
