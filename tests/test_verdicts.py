@@ -199,7 +199,7 @@ def test_each_part_is_judged_by_its_own_print():
     ("words", "together"),
     [
         ("weaker, weaker", "weaker"),
-        ("holds, stronger", "holds"),
+        ("holds, stronger", "partly"),
         ("holds, weaker", "partly"),
         ("stronger, reversed", "partly"),
         ("partly, no effect", "partly"),

@@ -32,9 +32,8 @@ fits decides:
     bug         whether it is still there: still there or fixed
 
 A claim that prints several sizes, or whose evidence comes in several parts, has a word for each;
-its own is that of the essential parts. Where they differ: inconclusive as long as one is, holds
-where all of them hold or are stronger, partly where some of them reach at least the claimed
-direction, else the one nearest to the claim.
+its own is that of the essential parts. Where they differ: inconclusive as long as one is, partly
+where some of them reach at least the claimed direction, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
 nor does an effect that is smaller than what the run's A/A comparison shows, but for a printed one
@@ -547,10 +546,7 @@ def combined(words: Iterable[Verdict]) -> Verdict:
         return found.pop()
     if Verdict.INCONCLUSIVE in found:
         return Verdict.INCONCLUSIVE
-    ranks = {RANK[word] for word in found}
-    if min(ranks) >= RANK[Verdict.HOLDS]:
-        return Verdict.HOLDS
-    if max(ranks) >= RANK[Verdict.WEAKER]:
+    if max(RANK[word] for word in found) >= RANK[Verdict.WEAKER]:
         return Verdict.PARTLY
     return max(found, key=RANK.__getitem__)
 

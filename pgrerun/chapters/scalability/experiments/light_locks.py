@@ -145,6 +145,7 @@ def insertion_after_checkpoint(bed: Testbed) -> Iterator[Row]:
             warmup=0,
             fixed=True,
             build=name,
+            processors=processors(),
         )
 
 
