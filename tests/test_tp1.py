@@ -149,7 +149,7 @@ def test_each_rung_begins_with_relations_loaded_anew(bed, monkeypatch):
 # ---- old systems
 
 
-@pytest.mark.skipif(VARIABLE not in os.environ, reason="needs University INGRES of 1981")
+@pytest.mark.skipif(not os.environ.get(VARIABLE), reason="needs University INGRES of 1981")
 def test_ingres_finds_an_entry_of_its_attribute_relation_by_each_access(bed):
     rows = pd.DataFrame(list(catalogs.ingres_lookup(bed)))
     assert (rows["found"] == 1).all() and set(rows["access"]) == set(catalogs.ORGANIZED)
