@@ -441,8 +441,7 @@ def ruling(
         ("lai-007", asking(1_700_000, for_nine=11.0), "not so"),
         # without the build that fetches all
         ("lai-007", asking(200_000, for_nine=3.0, dearest="assertions"), UNTESTED),
-        # a call is dearer without the variable, by as much as in print, more, less, nothing; what
-        # else was fetched before doesn't count
+        # a call is dearer without the variable or isn't; what else was fetched doesn't count
         ("lai-008", {"postgres95_changes": counted(CALLING, 524, 334, 999)}, "holds"),
         ("lai-008", {"postgres95_changes": counted(CALLING, 336, 334, 999)}, "no effect"),
         ("lai-008", {"postgres95_changes": counted(CALLING, 300, 334, 999)}, "reversed"),
@@ -478,7 +477,7 @@ def ruling(
         # a check is decisive where the server is lost without it
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "none")}, "holds"),
         ("lai-017", {"always_true": counted(ALWAYS_TRUE, "right")}, "partly"),
-        # no more beside executing than what is called not significant, 1.00 of 26.57 at most
+        # not significant is less than a twentieth of all
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 1, 999, 1, 999)}, "holds"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 49, 951)}, "holds"),
         ("lai-019", {"postgres95_profile": counted(OPTIMIZER, 20, 980, 51, 949)}, "partly"),

@@ -866,7 +866,6 @@ def last_differs(text, *values, **found):
         # insertion, by its lock, and by who waits for it after a checkpoint
         ("haas-081", 0, {"insertion_lock": counted(INSERTION, 1002)}, "holds"),
         ("haas-081", 0, {"insertion_lock": counted(INSERTION, 130)}, "not so"),
-        # by how much is inserted while the lock is held, on however many processors
         # that a session does more while it has a lock doesn't say that others wait for it
         *(
             ("haas-088", 0, {"insertion_after_checkpoint": timed(CHECKPOINTED, *how)}, said)
