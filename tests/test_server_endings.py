@@ -254,7 +254,7 @@ def test_sweep_goes_by_marker_and_lock(base):
     assert sweep() == [held]
 
 
-def test_a_sweep_that_locks_a_new_directory_first_makes_its_owner_take_another(base, monkeypatch):
+def test_a_sweep_that_removes_a_new_directory_first_makes_its_owner_take_another(base, monkeypatch):
     make, made = tempfile.mkdtemp, []
 
     def swept_once(**keywords):
@@ -266,6 +266,24 @@ def test_a_sweep_that_locks_a_new_directory_first_makes_its_owner_take_another(b
     monkeypatch.setattr(tempfile, "mkdtemp", swept_once)
     with private.PrivateDirectory(base) as directory:
         assert len(made) == 2 and directory.path == made[1] and sweep() == []
+    assert list(base.iterdir()) == []
+
+
+def test_a_sweep_makes_nothing_in_a_directory_that_its_owner_is_removing(base, monkeypatch):
+    """It made the marker anew to lock it, and the owner's rmdir failed: Directory not empty."""
+    remove, directory = Path.unlink, private.PrivateDirectory(base)
+
+    def killed(folder: Path):
+        raise private.ServerError(f"This sweep ends before it has removed {folder}.")
+
+    def looked_at_by_a_sweep(path: Path, **keywords):
+        remove(path, **keywords)
+        if path.name == private.MARKER:
+            monkeypatch.setattr(private, "end_processes", killed)
+            assert sweep() == [directory.path]
+
+    monkeypatch.setattr(Path, "unlink", looked_at_by_a_sweep)
+    directory.close()
     assert list(base.iterdir()) == []
 
 

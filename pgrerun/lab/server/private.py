@@ -241,7 +241,7 @@ def _make_locked(base: Path) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
         try:
-            lock = _lock(path)
+            lock = _lock(path, os.O_CREAT)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
@@ -249,15 +249,15 @@ def _make_locked(base: Path) -> tuple[Path, int]:
             return path, lock
 
 
-def _lock(directory: Path) -> int | None:
-    """A directory's marker, locked, and made where there is none; None if another has locked it.
+def _lock(directory: Path, creating: int = 0) -> int | None:
+    """A directory's marker, locked; None if there is none, or another has locked it.
 
     The lock outlives no process that holds it, so it tells dead from alive even where process ids
     can't be compared: another container on the same disk.
     """
     marker = directory / MARKER
     with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as opening:
-        lock = os.open(marker, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        lock = os.open(marker, creating | os.O_RDWR | os.O_NOFOLLOW, 0o600)
         opening.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(lock), marker.stat()):  # nobody has removed it meanwhile
@@ -325,9 +325,12 @@ def sweep(*further: Path) -> list[Path]:
 
 
 def _sweep_one(directory: Path) -> bool:
-    # one without a marker is of an owner that was killed before it had made that
-    if directory.lstat().st_uid != os.geteuid() or any(directory.iterdir()):
-        require_ours(directory)
+    # An empty one is of an owner that was killed before it had made its marker, or after it had
+    # removed that. It isn't locked: a marker made for that kept an owner from removing it.
+    if directory.lstat().st_uid == os.geteuid() and not any(directory.iterdir()):
+        directory.rmdir()
+        return True
+    require_ours(directory)
     lock = _lock(directory)
     if lock is None:
         return False
