@@ -189,7 +189,7 @@ def _sessions(
 def session(
     backend: Backend, bank: DebitCredit, count: int, seed: int, vacuumed: bool = False
 ) -> dict[str, float]:
-    """Metrics as `STEADY` and `PLACING` of so many transactions of a session, after the first `WARM` ones.
+    """Metrics as `STEADY` and `PLACING` of so many transactions of a session, after `WARM` ones.
 
     What grows and what is left is of all of them. If vacuumed, as many run before, and a vacuum.
     """
