@@ -216,15 +216,15 @@ random looks, stable memory  False     0.06    5.0
 appended, a page each        False     {4}     {5}
 """
 STAGES = """
-rung                   vacuumed  reads
-first stage            False     {0}
-appended               False     1.0
-appended, a page each  False     {1}
+rung                   vacuumed  reads  reads_anew
+first stage            False     30.0   {0}
+appended               False     1.0    1.0
+appended, a page each  False     {1}    {1}
 """
 STEADY = """
-rung           reads  writes
-stable memory  {0}    {1}
-48 pages       {0}    {1}
+rung           reads  reads_anew  most_reads  over_bound  writes
+stable memory  {0}    {2}         {3}         0.0         {1}
+48 pages       {0}    {2}         {3}         0.0         {1}
 """
 
 # A first transaction that reads a catalog and an index of another, where none should be used.
@@ -335,9 +335,9 @@ def ended(forced, ahead, stable):
         ("lai-046", {"slow_ladder": timed(OVERLAP, 20.0, 0.42, 4.0)}, "no effect"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 12.8, 0.58, 4.0)}, "holds"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 12.8, 0.42, 4.0)}, "partly"),
-        # a fifth of either, as the share that one uses
-        ("lai-046", {"slow_ladder": timed(OVERLAP, 13.4, 0.57, 4.0)}, "holds"),
-        ("lai-046", {"slow_ladder": timed(OVERLAP, 14.2, 0.57, 4.0)}, "partly"),
+        # a tenth of what either changes
+        ("lai-046", {"slow_ladder": timed(OVERLAP, 13.2, 0.57, 4.0)}, "holds"),
+        ("lai-046", {"slow_ladder": timed(OVERLAP, 13.6, 0.57, 4.0)}, "partly"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 11.0, 0.80, 4.0)}, "stronger"),
         ("lai-046", {"slow_ladder": timed(OVERLAP, 30.0, 0.58, 4.0)}, "partly"),
         # a tenth from perfect overlap isn't close to it
@@ -351,15 +351,19 @@ def ended(forced, ahead, stable):
         ("lai-046", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
         ("lai-047", {"slow_ladder": timed(OVERLAP, 13.0, 0.58, 8.0)}, UNTESTED),
         # a transaction against print
-        ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 5.0)}, "holds"),
-        ("lai-049", {"postgres95_steady": timed(STEADY, 9.1, 5.0)}, "partly"),
+        ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 5.0, 4.9, 6)}, "holds"),
+        # of reads no transaction may have more, of writes the mean
+        ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 5.0, 4.9, 7)}, "partly"),
+        ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 6.5, 4.9, 6)}, "partly"),
+        ("lai-049", {"postgres95_steady": timed(STEADY, 5.1, 6.5, 4.9, 7)}, "not so"),
         # without looks, and with a page for each appended version
         ("lai-054", {"postgres95_looks": timed(STAGES, 20.0, 5.0)}, "holds"),
         ("lai-054", {"postgres95_looks": timed(STAGES, 11.9, 4.8)}, "holds"),
         ("lai-054", {"postgres95_looks": timed(STAGES, 20.0, 3.0)}, "partly"),
         # more than the report reckons with, and a smaller fall than in print
         ("lai-054", {"postgres95_looks": timed(STAGES, 20.0, 7.0)}, "partly"),
-        ("lai-054", {"postgres95_looks": timed(STAGES, 10.0, 5.0)}, "partly"),
+        # by as much as the first stage asks for anew, and not by what its pool asks for twice
+        ("lai-054", {"postgres95_looks": timed(STAGES, 11.4, 5.4)}, "partly"),
         ("lai-054", {"postgres95_looks": timed(STAGES, 9.0, 9.0)}, "not so"),
         ("lai-054", {"postgres95_looks": timed(STAGES, 4.0, 4.0)}, "not so"),
         ("lai-056", ladder(5, 1) | ended(10.0, 7, 0.0), "holds"),
@@ -381,7 +385,8 @@ def ended(forced, ahead, stable):
         ("lai-051", {"postgres95_sizes": counted(SIZES, 9, 16)}, "holds"),
         ("lai-051", {"postgres95_sizes": counted(SIZES, 10, 15)}, "holds"),
         ("lai-051", {"postgres95_sizes": counted(SIZES, 10, 33)}, "partly"),
-        ("lai-051", {"postgres95_sizes": counted(SIZES, 11, 33)}, "different now"),
+        ("lai-051", {"postgres95_sizes": counted(SIZES, 9, 18)}, "partly"),
+        ("lai-051", {"postgres95_sizes": counted(SIZES, 11, 33)}, "not so"),
         # a look fails where most pages are full
         ("lai-053", {"pages_with_room": counted(ROOM, 1), "io": timed(IO)}, "holds"),
         ("lai-053", {"pages_with_room": counted(ROOM, 9), "io": timed(IO)}, "reversed"),
@@ -389,24 +394,29 @@ def ended(forced, ahead, stable):
         ("lai-055", {"postgres95_looks": timed(LOOKS, 9.0, 0.099, 9.0, 0.099)}, "holds"),
         # they find the room that a vacuum made
         ("lai-055", {"postgres95_looks": timed(LOOKS, 9.0, 0.099, 9.0, 0.01)}, "partly"),
-        ("lai-055", {"postgres95_looks": timed(LOOKS, 9.0, 0.01, 9.0, 0.099)}, "partly"),
-        ("lai-055", {"postgres95_looks": timed(LOOKS, 3.0, 0.01, 9.0, 0.0)}, "partly"),
-        ("lai-055", {"postgres95_looks": timed(LOOKS, 3.0, 0.01, 3.0, 0.0)}, "reversed"),
+        ("lai-055", {"postgres95_looks": timed(LOOKS, 9.0, 0.099, 3.0, 0.099)}, "partly"),
+        ("lai-055", {"postgres95_looks": timed(LOOKS, 9.0, 0.099, 3.0, 0.0)}, "reversed"),
+        # what packed pages show decides nothing
+        ("lai-055", {"postgres95_looks": timed(LOOKS, 3.0, 0.01, 9.0, 0.099)}, "holds"),
         # what an open transaction leaves needs no undo
         ("lai-057", {"postgres95_crash": counted(CRASH, 1001, 1001, 0.0)}, "holds"),
         # an engine that takes changes back shows as much
         ("lai-057", {"postgres95_crash": counted(CRASH, 1001, 1000, 0.0)}, "partly"),
         ("lai-057", {"postgres95_crash": counted(CRASH, 1001, 1001, 10.0)}, "partly"),
         ("lai-057", {"postgres95_crash": counted(CRASH, 1000, 999, 10.0)}, "not so"),
-        ("lai-058", {"postgres95_steady": timed(STEADY, 4.5, 5.0)}, "holds"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 5.1, 5.0, 4.5, 8)}, "holds"),
         # a cache of the operating system spares reads, of no more than the report reckons with
-        ("lai-058", {"postgres95_steady": timed(STEADY, 5.6, 5.0)}, "holds"),
-        ("lai-058", {"postgres95_steady": timed(STEADY, 9.0, 5.0)}, "partly"),
-        ("lai-058", {"postgres95_steady": timed(STEADY, 3.0, 5.0)}, "partly"),
-        ("lai-058", {"postgres95_steady": timed(STEADY, 4.5, 9.0)}, "partly"),
-        ("lai-058", {"postgres95_steady": timed(STEADY, 3.0, 9.0)}, "not so"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 5.6, 5.0, 5.6, 8)}, "holds"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 9.0, 5.0, 4.5, 8)}, "partly"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 5.0, 5.0, 3.0, 8)}, "partly"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 5.1, 9.0, 4.5, 8)}, "partly"),
+        ("lai-058", {"postgres95_steady": timed(STEADY, 5.0, 9.0, 3.0, 8)}, "not so"),
         # within a tenth of print with some keys, not with others
-        ("lai-058", {"postgres95_steady": timed(STEADY, 4.86, 5.595, blocks=7)}, "inconclusive"),
+        (
+            "lai-058",
+            {"postgres95_steady": timed(STEADY, 5.1, 5.595, 4.86, 8, blocks=7)},
+            "inconclusive",
+        ),
         # a page for each appended version is seen where it is, and what was distributed is without
         *(
             (
@@ -424,7 +434,6 @@ def ended(forced, ahead, stable):
                 (timed(GROWTH, 0.92, 0.06, 15.0, 5.1, 2.8, 15.8), "partly"),
                 # where random checks are bypassed as well
                 (timed(GROWTH, 0.92, 0.06, 13.5, 5.5, 2.8, 14.2), "partly"),
-                (timed(GROWTH, 0.92, 0.06, 13.5, 5.5, 0.06, 15.8), "partly"),
                 (timed(GROWTH, 0.06, 0.92, 13.0, 5.0, 0.92, 13.0), "not so"),
                 (timed(GROWTH, 0.92, 0.06, 15.0, 7.0, 2.8, 15.8, blocks=3), "inconclusive"),
                 # the first stage's own pool is another one

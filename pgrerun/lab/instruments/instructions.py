@@ -45,6 +45,29 @@ def unavailable() -> str | None:
     return callgrind.unavailable()
 
 
+def callers(program: Path, routines: Collection[str]) -> pd.DataFrame:
+    """Calls of these routines that stand in a program's code, executed or not.
+
+    Columns: function, file (as its debug information has it, "" without), calls. CannotMeasure
+    without objdump.
+    """
+    if not shutil.which("objdump"):
+        raise CannotMeasure("objdump", "objdump isn't installed (Debian's package is `binutils`)")
+    options = ["objdump", "-d", "-l", "-w", "--no-show-raw-insn", str(program)]
+    done = subprocess.run(options, capture_output=True, text=True, errors="replace")
+    call = re.compile(rf"\b(?:call|jmp) .*<(?:{'|'.join(routines)})>$")
+    found, function, file = Counter[tuple[str, str]](), "", ""
+    for line in done.stdout.splitlines():
+        if line.endswith(">:"):
+            function, file = line.partition("<")[2].removesuffix(">:"), ""
+        elif line.startswith("/"):
+            file = line.rpartition(":")[0]
+        elif call.search(line):
+            found[function, file] += 1
+    rows = [(*key, number) for key, number in found.items()]
+    return pd.DataFrame(rows, columns=["function", "file", "calls"])
+
+
 def kinds(
     cluster: Cluster,
     groups: Mapping[str, Sequence[str]],

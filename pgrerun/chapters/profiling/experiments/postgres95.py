@@ -27,6 +27,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.chapters.profiling import queries, subsystems
+from pgrerun.lab.instruments import instructions
 from pgrerun.lab.postgres95 import Backend, in_all_releases, started
 from pgrerun.lab.relations import DebitCredit, Wisconsin
 from pgrerun.lab.testbed import Row, Testbed, experiment
@@ -179,33 +180,23 @@ def routines(loaded: Backend, query_set: str, transactions: int) -> Iterator[Row
         }
 
 
-@experiment(units={"calls": "calls"})
+@experiment(units={"calls": "places"})
 def postgres95_callers(bed: Testbed) -> Iterator[Row]:
-    """Who asks for attributes in Postgres95, by query set.
+    """Which routines of Postgres95 have calls in them that fetch an attribute, and how many.
 
-    A caller is the first routine on the way to fastgetattr that isn't heap_getattr.
+    Of the whole program, whether a command comes there or not. heap_getattr is a part of it: it
+    calls fastgetattr for any attribute but the system's.
     """
-    with Backend.of(VARIANTS["assertions"], POOL) as loaded:
-        load(loaded)
-        for query_set in queries.SETS:
-            with loaded.copied() as backend:
-                found = profiled(backend, query_set, bed.parameters.transactions, callers=3)
-            names = found["function"].str.split("'")
-            file_of = dict(zip(names.str[0].str.partition(".")[0], found["file"], strict=True))
-            asked = found[(names.str[0] == FETCHING[0]) & (found["calls"] > 0)]
-            counts: dict[str, int] = {}
-            for name, calls in zip(asked["function"], asked["calls"], strict=True):
-                others = (part.partition(".")[0] for part in name.split("'") if not part.isdigit())
-                caller = next((one for one in others if one not in FETCHING), "")
-                counts[caller] = counts.get(caller, 0) + calls
-            for caller, calls in counts.items():
-                subsystem = place(file_of.get(caller, ""), "postgres")[1]
-                yield {
-                    "query_set": query_set,
-                    "caller": caller,
-                    "subsystem": subsystems.NAMES[subsystem],
-                    "calls": calls,
-                }
+    with Backend.of(VARIANTS["assertions"]) as backend:
+        found = instructions.callers(backend.folder / "bin" / "postgres", FETCHING)
+    for row in found[~found["function"].isin(FETCHING)].itertuples(index=False):
+        directory, subsystem = place(row.file, "postgres")
+        yield {
+            "caller": row.function,
+            "directory": directory,
+            "subsystem": subsystems.NAMES[subsystem],
+            "calls": row.calls,
+        }
 
 
 # How often a condition uses one attribute.

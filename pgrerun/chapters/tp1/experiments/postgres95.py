@@ -30,6 +30,7 @@ from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import Backend, started
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed
 
 BUILD = "postgres95-no-assertions"
 UNINDEXED = "postgres95-unindexed-catalogs"  # which looks its catalogs up by scans alone
@@ -116,14 +117,25 @@ def ladder(
                 }
 
 
-@experiment(units={"reads": "pages/transaction", "writes": "pages/transaction"})
+STEADY = {
+    "reads": "pages/transaction",
+    "reads_anew": "pages/transaction",
+    "most_reads": "pages",
+    "over_bound": "share of transactions",
+    "writes": "pages/transaction",
+}
+
+
+@experiment(units=STEADY)
 def postgres95_steady(bed: Testbed) -> Iterator[Row]:
     """Pages of a steady transaction on the later two rungs, with other keys in each block.
 
     So many transactions as the report ran together, after those that fill pool and caches.
+    `most_reads` are those of the one that reads most, `over_bound` tells how many read more than
+    the report's bound; `reads_anew` as in `postgres95_looks`.
     """
     rungs = {rung: (BUILD, *RUNGS[rung][1:]) for rung in (ENLARGED, STABLE)}
-    yield from _sessions(bed, rungs, ("reads", "writes"), [{"rung": rung} for rung in rungs])
+    yield from _sessions(bed, rungs, tuple(STEADY), [{"rung": rung} for rung in rungs])
 
 
 PLACING = {
@@ -177,7 +189,7 @@ def _sessions(
 def session(
     backend: Backend, bank: DebitCredit, count: int, seed: int, vacuumed: bool = False
 ) -> dict[str, float]:
-    """Metrics as `PLACING` of so many transactions of a session, after the first `WARM` ones.
+    """Metrics as `STEADY` and `PLACING` of so many transactions of a session, after `WARM` ones.
 
     What grows and what is left is of all of them. If vacuumed, as many run before, and a vacuum.
     """
@@ -193,10 +205,13 @@ def session(
     found["transaction"] = found["statement"] // len(_COMMANDS)
     steady = found[found["transaction"] >= WARM]
     asked = steady["kind"].value_counts()
+    reads = steady.loc[steady["kind"] == "reads", "transaction"].value_counts()
     left = sum(backend.versions(name) - bank.tuples[name] for name in REPLACED)
     return {
         "reads": int(asked.get("reads", 0)) / count,
         "reads_anew": anew(found, WARM) / count,
+        "most_reads": int(reads.max()) if len(reads) else 0,
+        "over_bound": int((reads > printed.cell("tp1_bound", "total", "reads")).sum()) / count,
         "writes": int(asked.get("writes", 0)) / count,
         "growth": sum(after[name] - before[name] for name in REPLACED) / every,
         "left_to_vacuum": left / every,

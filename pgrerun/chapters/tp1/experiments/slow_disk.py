@@ -74,14 +74,14 @@ def slow_ladder(bed: Testbed) -> Iterator[Row]:
     a flush costs nothing more. Each backend runs as many transactions as any other of the rungs
     that are fitted together, on connections that have run some before. The server is held on one
     processor, and each rung begins with relations loaded anew. What a second backend gains is
-    compared in twice as many blocks: with fewer, its word was another one from run to run.
+    compared in four times as many blocks: with fewer, its word was another one from run to run.
     """
     slow = SlowLadder(bed)
     pair = [LONE, PAIR]
     yield from bed.compare(
         slow.climb,
         {"rung": [name for name in CLIMBED if name not in pair]},
-        pairs=bed.timed_pairs(bed.fewer_pairs),
+        pairs=bed.timed_pairs(bed.fewest_pairs),
         warmup=0,
         positive=["tps"],
         against=ALONE,
