@@ -82,8 +82,8 @@ def search_instructions(bed: Testbed) -> Iterator[Row]:
             SQL.run(connection, "trees.drop_index")
             SQL.run(connection, TEXT_INDEXES[index], relation=relation)
             SQL.run(connection, "trees.keep_index", kept=f"searched_{relation}")
-            each = [_search_prefix(relation, number).rstrip(";") for number in range(SEARCHES)]
-            statements[index] = (allowed("indexonlyscan"), f"SELECT ({'), ('.join(each)})")
+            each = [_search_prefix(relation, number) for number in range(SEARCHES)]
+            statements[index] = (allowed("indexonlyscan"), _together(each))
     for index, instructions in callgrind.executed(cluster, statements).items():
         yield {"index": index, "instructions": int(instructions)}
 
@@ -94,6 +94,10 @@ def _search_prefix(relation: str, number: int) -> str:
     return SQL.text("trees.search_prefix", relation=relation, prefix=prefix)
 
 
+def _together(queries: list[str]) -> str:
+    return f"SELECT ({'), ('.join(query.rstrip(';') for query in queries)})"
+
+
 def _built(
     bed: Testbed,
     connection: psycopg.Connection,
@@ -101,26 +105,25 @@ def _built(
     queries: list[str],
     milliseconds: float,
 ) -> Iterator[Row]:
-    """Build each index, count the pages of all searches, and repeat them for so long.
+    """Build each index, count the pages of all searches, and repeat them for so long, all by one
+    statement.
 
     Their time is EXPLAIN's, of their execution alone: planning and messages take longer, and are
     the same for all, as is what EXPLAIN costs.
     """
+    together = _together(queries)
 
     def measure(block: Block, index: str) -> dict[str, float]:
         SQL.run(connection, "trees.drop_index")
         seconds = timed(connection, SQL.text(indexes[index], relation="pages"))
         allow_only(connection, "indexonlyscan")
-
-        def search(buffers: bool = False) -> list[plans.Plan]:
-            return [plans.explain(connection, q, execute=True, buffers=buffers) for q in queries]
-
-        once = lambda: sum(plan.execution_ms or 0 for plan in search()) / 1000 / len(queries)
+        search = lambda buffers: plans.explain(connection, together, execute=True, buffers=buffers)
+        once = lambda: search(False).execution_ms / 1000 / len(queries)
         return {
             "build": seconds,
             "pages": sizes.pages(connection, "searched"),
             "execution": repeated(once, milliseconds),
-            "accesses": sum(plan.page_accesses for plan in search(buffers=True)) / len(queries),
+            "accesses": search(True).page_accesses / len(queries),
         }
 
     yield from bed.compare(measure, {"index": list(indexes)}, pairs=bed.fewer_pairs, warmup=0)

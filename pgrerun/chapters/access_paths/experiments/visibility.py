@@ -257,8 +257,6 @@ def _scanned(connection: psycopg.Connection, relation: str, vacuum: str) -> int:
 
 SHARES = (0, 25, 50, 75, 90, 100)  # per cent of the pages that pg_class claims to be all-visible
 PATHS = {"index_only": "indexonlyscan", "plain": "indexscan", "sequential": "seqscan"}
-
-
 COSTS = {**dict.fromkeys(PATHS, "cost units"), "chosen": "text"}
 
 
