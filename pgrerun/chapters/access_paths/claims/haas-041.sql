@@ -3,7 +3,7 @@ WITH grown AS (
            index_pages > lag(index_pages) OVER (PARTITION BY way ORDER BY columns) AS larger
     FROM widths
 )
-SELECT 'every further column makes the index larger' AS fact, bool_and(larger) AS so,
+SELECT 'each further step of columns makes the index larger' AS fact, bool_and(larger) AS so,
        true AS essential
 FROM grown
 UNION ALL

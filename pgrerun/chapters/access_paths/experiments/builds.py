@@ -131,9 +131,17 @@ def join_from_files(bed: Testbed) -> Iterator[Row]:
             {"server": server, "execution": execution}
             for server, execution in (("9.1", EVERY), ("9.2", FIRST), ("9.2", LATER))
         ],
+        pairs=bed.fewer_pairs,
         warmup=0,
         against="9.1",
     )
+
+
+@experiment(units=visibility.COSTS, needs=["restart"])
+def costs_on_releases(bed: Testbed) -> Iterator[Row]:
+    """What 9.2 estimates while its relallvisible is falsified; see `costs`."""
+    server = bed.release(fetched.build("9.2"))
+    yield from visibility.costs_of(server, bed.parameters.accounts, "planner.claim_visible_by_hand")
 
 
 @experiment(units=arrays.LOOKED_UP, needs=["restart"])

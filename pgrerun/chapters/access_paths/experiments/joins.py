@@ -107,7 +107,7 @@ def join_growth(bed: Testbed) -> Iterator[Row]:
             for parts, rows in sizes.items()
             for plan in (MERGE, PROBES)
         ]
-        yield from bed.compare(measure, variants, pairs=bed.fewer_pairs)
+        yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, warmup=0)
 
 
 @experiment(units={"seconds": "s", "millions": "million rows"}, needs=["restart"])

@@ -21,7 +21,7 @@ from pgrerun.chapters.access_paths.accounts import (
 from pgrerun.errors import ServerError
 from pgrerun.lab.instruments import PAGE, clock, counters, plans, sizes, wal
 from pgrerun.lab.models import visibility as model
-from pgrerun.lab.server import Cluster, releases, seed_random, value
+from pgrerun.lab.server import Cluster, Server, releases, seed_random, value
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.record import printed
 
@@ -257,9 +257,10 @@ def _scanned(connection: psycopg.Connection, relation: str, vacuum: str) -> int:
 
 SHARES = (0, 25, 50, 75, 90, 100)  # per cent of the pages that pg_class claims to be all-visible
 PATHS = {"index_only": "indexonlyscan", "plain": "indexscan", "sequential": "seqscan"}
+COSTS = {**dict.fromkeys(PATHS, "cost units"), "chosen": "text"}
 
 
-@experiment(units={**dict.fromkeys(PATHS, "cost units"), "chosen": "text"})
+@experiment(units=COSTS)
 def costs(bed: Testbed) -> Iterator[Row]:
     """Estimated cost of three paths, and the planner's choice, while relallvisible is falsified.
 
@@ -267,19 +268,24 @@ def costs(bed: Testbed) -> Iterator[Row]:
     from PostgreSQL 18 on.
     """
     releases.require(bed.server.version, "pg_restore_relation_stats")
-    query = SQL.text("planner.tenth", last=bed.parameters.accounts // 10)
-    ready(bed.server, bed.parameters.accounts, SCATTERED)
-    with bed.server.connect() as connection:
+    yield from costs_of(bed.server, bed.parameters.accounts, "planner.claim_visible")
+
+
+def costs_of(server: Server, rows: int, claim: str) -> Iterator[Row]:
+    """The same on any server, by a statement that it knows to falsify with."""
+    query = SQL.text("planner.tenth", last=rows // 10)
+    ready(server, rows, SCATTERED)
+    with server.connect() as connection:
         pages = sizes.pages(connection, SCATTERED)
         for percent in SHARES:
-            SQL.run(connection, "planner.claim_visible", pages=pages * percent // 100)
+            SQL.run(connection, claim, pages=pages * percent // 100)
             row: Row = {"percent": percent}
             for path, allowed in PATHS.items():
                 allow_only(connection, allowed)
                 row[path] = float(plans.explain(connection, query).total_cost)
             allow_only(connection, *PATHS.values(), "bitmapscan")
             yield row | {"chosen": plans.explain(connection, query).scan_of(SCATTERED).node_type}
-        SQL.run(connection, "planner.claim_visible", pages=pages)
+        SQL.run(connection, claim, pages=pages)
 
 
 # ---- autovacuum

@@ -7,6 +7,9 @@ SELECT sum(abalance) FROM scattered WHERE aid BETWEEN 1 AND :last;
 SELECT pg_restore_relation_stats('schemaname', current_schema()::text, 'relname', 'scattered',
                                  'relallvisible', :pages::int);
 
+-- name: claim_visible_by_hand
+UPDATE pg_class SET relallvisible = :pages WHERE oid = 'scattered'::regclass;
+
 -- name: growing
 CREATE TABLE growing (id int, v int, filler char(84));
 INSERT INTO growing SELECT n, 0, '' FROM generate_series(1, 20000) AS n;
