@@ -327,8 +327,9 @@ def patches(bed: Testbed) -> Iterator[Row]:
     """
     here, names = processors(), complete(patched())
     array = [name for pair in patched(["pgxact"]) for name in pair if name in names]
-    many = [(name, "lookups", here) for name in names] + [(name, "writers", here) for name in array]
-    yield from over_clients(bed, many, told=here < PROCESSORS)
+    lookups = [(name, "lookups", here) for name in names]
+    yield from over_clients(bed, lookups, told=here < PROCESSORS)
+    yield from over_clients(bed, [(name, "writers", here) for name in array])
 
 
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly
