@@ -15,6 +15,7 @@ from pgrerun.chapters.scalability.experiments import (
     clients,
     commit_log,
     commits,
+    flushes,
     idle,
     large_machines,
     light_locks,
@@ -301,6 +302,15 @@ def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(bed):
 
 
 # ---- simulated machines
+
+
+def test_a_small_file_is_flushed_while_a_large_one_is_copied(bed, monkeypatch):
+    rows = measured(bed, flushes.small_flushes, gigabytes=0.05)
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1)) != []
+    assert all(row["seconds"] > 0 and row["dirty"] >= 0 for row in rows)
+    monkeypatch.setattr(flushes.machine, "filesystem", lambda place: {"type": "tmpfs"})
+    with pytest.raises(CannotMeasure, match="in memory"):
+        measured(bed, flushes.small_flushes)
 
 
 def test_the_simulated_single_client_is_what_play_comes_to():
@@ -627,6 +637,11 @@ build             sessions  records  exclusively  waits
 9.2-lwlock-stats  1         1000     {0}          0
 9.2-lwlock-stats  2         1000     {0}          0
 """
+FLUSHED = """
+number  seconds  watched  dirty
+1       0.1      0.1      0.0
+2       {0}      {1}      4000.0
+"""
 CHECKPOINTED = """
 moment                    processors  waits  exclusively  wal
 right after a checkpoint  {0}         {1}    6.0          9.0
@@ -704,10 +719,15 @@ def last_differs(text, *values, **found):
         ("haas-006", 8, {"releases_over_clients": timed(OVER_CLIENTS, 8, 100.0)}, "no effect"),
         ("haas-006", 32, {"releases_over_clients": timed(OVER_CLIENTS, 32, 130.0)}, UNTESTED),
         # where a lock is kept isn't what the talk says of weak and strong ones
-        ("haas-008", 0, {"weak_and_strong": counted(WEAK_AND_STRONG, False, True, True)}, "holds"),
-        ("haas-008", 0, {"weak_and_strong": counted(WEAK_AND_STRONG, False, False, True)}, "holds"),
-        ("haas-008", 0, {"weak_and_strong": counted(WEAK_AND_STRONG, True, True, True)}, "partly"),
-        ("haas-008", 0, {"weak_and_strong": counted(WEAK_AND_STRONG, False, True, False)}, "partly"),
+        *(
+            ("haas-008", 0, {"weak_and_strong": counted(WEAK_AND_STRONG, *how)}, said)
+            for *how, said in (
+                (False, True, True, "holds"),
+                (False, False, True, "holds"),
+                (True, True, True, "partly"),
+                (False, True, False, "partly"),
+            )
+        ),
         # a lock that the commit keeps out of the lock table
         *(
             ("haas-009", 0, {"lookup_calls": counted(VIRTUAL, before, after)}, said)
@@ -906,6 +926,15 @@ def last_differs(text, *values, **found):
         ),
         # the release that divided insertion is not the one that was hoped for
         ("haas-082", 0, {}, "different now"),
+        # one flush shows it, and only a long watch that none comes
+        *(
+            ("haas-083", 0, {"small_flushes": counted(FLUSHED, longest, watched)}, said)
+            for longest, watched, said in (
+                (11.0, 60.0, "holds"),
+                (3.0, 60.0, UNTESTED),
+                (3.0, 90000.0, "not so"),
+            )
+        ),
         # far ahead is twice the next, and what came before decides nothing
         *(
             ("haas-084", 0, {"divided_insertion": timed(DIVIDED, processors, *waits)}, said)
