@@ -171,7 +171,7 @@ def idle_sessions(bed: Testbed) -> Iterator[Row]:
     yield from bed.compare(
         lambda block, build, idle: {"lookups": rate(build, idle, each[idle])},
         {"build": names, "idle": (0, many)},
-        pairs=bed.timed_pairs(bed.parameters.pairs),
+        pairs=bed.timed_pairs(),
         warmup=0,
         positive=["lookups"],
         processors=processors(),
@@ -220,8 +220,8 @@ def commits_on_builds(bed: Testbed) -> Iterator[Row]:
     ):
         for one in servers.values():
             loaded(bed, one)
-        loads = {  # what the commits do alone is told
-            (name, n): Load(bed, one, "insert", n, told=name in PAIR)
+        loads = {  # what the commits do alone is told; with two all wait for the disk, as long each
+            (name, n): Load(bed, one, "insert", n, told=name in PAIR or n == 2)
             for name, one in servers.items()
             for n in (2, most)
         }
@@ -327,8 +327,9 @@ def patches(bed: Testbed) -> Iterator[Row]:
     """
     here, names = processors(), complete(patched())
     array = [name for pair in patched(["pgxact"]) for name in pair if name in names]
-    many = [(name, "lookups", here) for name in names] + [(name, "writers", here) for name in array]
-    yield from over_clients(bed, many, told=here < PROCESSORS)
+    lookups = [(name, "lookups", here) for name in names]
+    yield from over_clients(bed, lookups, told=here < PROCESSORS)
+    yield from over_clients(bed, [(name, "writers", here) for name in array])
 
 
 # What lookups gain over what writers gain is a ratio of two ratios, and on two processors nearly

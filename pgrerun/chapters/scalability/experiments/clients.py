@@ -182,6 +182,7 @@ def on_one_and_on_all(
             PER_PROCESSOR * number,
             partial(_kept_on, tested, chosen, usable),
             told,
+            steady=number == 1,
         )
         for load, script in SCRIPTS.items()
         for number, chosen in kept.items()
