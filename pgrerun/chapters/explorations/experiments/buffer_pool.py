@@ -101,42 +101,32 @@ def prepare(server_or_connection: Server | psycopg.Connection, before: str) -> N
 def reads_in_pools(bed: Testbed) -> Iterator[Row]:
     """Time of one read of miltup1 after miltup2 was read and after it was updated, in each pool.
 
-    From memory, as the slides' 237 MB in a fifth of a second came. One variant runs twice.
+    From memory, as the slides' 237 MB in a fifth of a second came. The print's slow-downs are a few
+    per cent, and so is what one read differs by from the next: one pool after the other, so that
+    what is compared runs side by side, and in all that decide a word four times the pairs. In two
+    pools the read after a read runs twice, so that what two alike differ by is known as well.
     """
-    variants = [{"pool": pool, "before": before} for pool in SHARES for before in (CLEAN, DIRTY)]
-    many = int(bed.parameters.pairs)
-    yield from _compare_reads(bed, [*variants, {"pool": EQUAL, "before": AGAIN}], many)
+    for pool in SHARES:
+        server, told = cluster(bed, pool), pool not in (BELOW, EQUAL, TWICE, ABOVE)
 
+        def measure(
+            block: Block, pool: float, before: str, server: Cluster = server
+        ) -> dict[str, float]:
+            with server.connect() as connection:
+                return {"time": 1000 * _timed(connection)}
 
-def _compare_reads(
-    bed: Testbed, variants: Sequence[Row], many: int, fixed: bool = False
-) -> Iterator[Row]:
-    servers = {pool: cluster(bed, pool) for pool in dict.fromkeys(one["pool"] for one in variants)}
+        def begin(block: Block, pool: float, before: str, server: Cluster = server) -> None:
+            prepare(server, before)
 
-    def measure(block: Block, pool: float, before: str) -> dict[str, float]:
-        with servers[pool].connect() as connection:
-            return {"time": 1000 * _timed(connection)}
-
-    yield from bed.compare(
-        measure,
-        variants,
-        prepare=lambda block, pool, before: prepare(servers[pool], before),
-        pairs=bed.timed_pairs(many),
-        warmup=0,  # each is vacuumed first
-        fixed=fixed,
-        tuples=bed.parameters.tuples,
-    )
-
-
-@experiment(units={"time": "ms"}, needs=["restart"])
-def reads_in_a_small_pool(bed: Testbed) -> Iterator[Row]:
-    """The same read in a pool of the share of the slides' smallest, four times as often.
-
-    The print's slow-down is a few per cent, and so is what one read differs by from the next. After
-    a read it runs twice a block, so that what two alike differ by is known as well as it is.
-    """
-    variants = [{"pool": BELOW, "before": before} for before in (CLEAN, DIRTY, AGAIN)]
-    yield from _compare_reads(bed, variants, 4 * int(bed.parameters.pairs), fixed=True)
+        yield from bed.compare(
+            measure,
+            {"pool": [pool], "before": [CLEAN, DIRTY, *[AGAIN] * (pool in (BELOW, EQUAL))]},
+            prepare=begin,
+            pairs=bed.timed_pairs(int(bed.parameters.pairs) * (1 if told else 4)),
+            warmup=0,  # each is vacuumed first
+            fixed=True,
+            tuples=bed.parameters.tuples,
+        )
 
 
 def _timed(connection: psycopg.Connection, relations: Sequence[str] = (READ,)) -> float:
@@ -158,8 +148,8 @@ def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
     In pools as large as the relation and above twice that. Together the five have its pages; each
     is too small for a ring, so that its reader takes buffers from all of the pool, where what the
     update left has to be written first. After the checkpoint the same pages lie in the pool, and
-    none is dirty; that variant runs twice in the first pool. Each update begins with an empty pool,
-    which has none of the five. `written` are pages that client backends write meanwhile.
+    none is dirty. Each update begins with an empty pool, which has none of the five. `written` are
+    pages that client backends write meanwhile.
     """
     tuples = bed.parameters.tuples
     servers = {pool: cluster(bed, pool) for pool in (EQUAL, TWICE, ABOVE)}
@@ -172,7 +162,7 @@ def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
             settle(connection)
         servers[pool].restart()
         with servers[pool].connect() as connection:
-            SQL.run(connection, f"buffer_pool.{before.partition(',')[0].replace(' ', '_')}")
+            SQL.run(connection, f"buffer_pool.{before.replace(' ', '_')}")
 
     def measure(block: Block, pool: float, before: str) -> dict[str, float]:
         server = servers[pool]
@@ -184,17 +174,18 @@ def readers_without_a_ring(bed: Testbed) -> Iterator[Row]:
             seconds = _timed(connection, READERS)
         return {"time": 1000 * seconds, "written": _written(delta)["client_backend"]}
 
-    yield from bed.compare(
-        measure,
-        [
-            *({"pool": pool, "before": one} for pool in servers for one in (CHECKPOINTED, DIRTY)),
-            {"pool": EQUAL, "before": f"{CHECKPOINTED}, again"},
-        ],
-        prepare=begin,
-        pairs=bed.timed_pairs(int(bed.parameters.pairs)),
-        warmup=0,  # each begins with an empty pool
-        tuples=tuples,
-    )
+    for pool in servers:  # side by side is what is compared; the first pool is told
+        yield from bed.compare(
+            measure,
+            {"pool": [pool], "before": [CHECKPOINTED, DIRTY]},
+            prepare=begin,
+            pairs=bed.timed_pairs(
+                statistics.ENOUGH if pool == EQUAL else int(bed.parameters.pairs)
+            ),
+            warmup=0,  # each begins with an empty pool
+            fixed=True,
+            tuples=tuples,
+        )
 
 
 RATE = 8000  # pages per second, read or written
@@ -365,8 +356,9 @@ def waiting(bed: Testbed) -> Iterator[Row]:
     `time` is the reads' by EXPLAIN (ANALYZE, BUFFERS), as in print, and `reader` what they write;
     `dirty` are pages of the updated relation when it comes, and `meanwhile` what the checkpointer
     writes between the end of the update and that of the read. The others count from the update on.
-    Each begins with the relation as it was loaded. By its log an update of the slides' relation
-    makes a checkpoint due. With the background writer, where time decides, there are more rounds.
+    Each begins with the relation as it was loaded, right after a CHECKPOINT. By its log an update
+    of the slides' relation makes a checkpoint due. With the background writer, where time decides,
+    there are more rounds.
     """
     server = cluster(bed, EQUAL)
     _load_small(server, bed.parameters.tuples)
