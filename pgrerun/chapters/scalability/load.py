@@ -135,14 +135,12 @@ class Load:
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     told: bool = False
     together: int = 1  # scripts that a client sends before it waits for an answer
-    steady: bool = False  # swings so much less than what it is held against that half is as good
 
     transactions: int = 0
 
     def lasting(self) -> int:
         """Transactions of each client in one run, `LEAST` at least: tried out once."""
         wanted, each = shortened(self.bed.parameters.seconds, self.told), LEAST
-        wanted /= 2 if self.steady else 1
         while not self.transactions:
             done = self._run(each, self.bed.parameters.seed)
             taken = done.transactions / done.tps

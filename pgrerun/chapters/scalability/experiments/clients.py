@@ -182,7 +182,6 @@ def on_one_and_on_all(
             PER_PROCESSOR * number,
             partial(_kept_on, tested, chosen, usable),
             told,
-            steady=number == 1,
         )
         for load, script in SCRIPTS.items()
         for number, chosen in kept.items()
