@@ -5,7 +5,7 @@
 #   make site                 the same from the published run
 #   make print                a PDF and an ePub of what the site shows, or with RUN=mine of a run
 #   make picture              the README's picture of the scoreboard, from the published run
-#   make quick                format, lint, types, and the tests that start nothing
+#   make quick                format, lint, types, and the tests that aren't marked slow: about a minute
 #   make test                 all that, integration and site tests, then every chapter under nbval
 #   make long                 what make test leaves out: the whole book printed, and both below
 #   make releases             every chapter on each old release that is here (make test runs one on one)
