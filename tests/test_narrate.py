@@ -204,4 +204,6 @@ def test_a_prediction_about_several_claims_is_told_by_outcome():
         "a-002": verdicts.Judgement(claim(Predicate.FACTS), Verdict.NOT_SO, None),
     }
     said = narrate.outcome({"a-001": True, "a-002": True, "a-003": True}, judged)
-    assert re.fullmatch(r"Not tested here: a-001; failed: a-002; not run: a-003\.", said)
+    assert re.fullmatch(
+        r"Not tested here: a-001; failed: a-002; not measured by today's rule: a-003\.", said
+    )

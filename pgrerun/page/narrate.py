@@ -554,7 +554,7 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
         elif verdict is Verdict.NOT_TESTED:
             word = "not tested here"
         else:
-            word = "undecided" if j else "not run"
+            word = "undecided" if j else "not measured by today's rule"
         decided = word in ("came true", "came true in part", "failed")
         found = _closing(j) if j and decided else ""
         denied = not holds and j and decided and j.claim.predicate is not Predicate.BUG
