@@ -20,6 +20,7 @@ charts.toml has a table per chart, whose name is its anchor:
     axis = { quantity = "...", unit = "pages", zero = true }
     x_axis = { ... }              # of lines and scatter
     reference = { value = 1, label = "no difference" }
+    as_measured = true            # places in the query's order, not in that of what is printed
 
 A query gives `label` and `value` (compare, stacked, observations), or `x` and `value` (lines,
 scatter), and where wanted `panel`, `series`, `part` (stacked), `base` (what the value is divided by
@@ -82,6 +83,7 @@ class Chart(BaseModel):
     own_scales: bool = False
     joined: bool = False
     keyed: bool = False
+    as_measured: bool = False
 
     def figure(
         self, database: Database, word: Callable[[str], str], seed: int = 0
@@ -137,7 +139,8 @@ class Chart(BaseModel):
         if self.printed:
             parts.append(self._summed(database.query(self.printed), "printed", seed))
         if self.query:
-            parts += self._measured(database, seed)
+            measured = self._measured(database, seed)
+            parts = [*measured, *parts] if self.as_measured else [*parts, *measured]
         if self.simulated:
             parts.append(self._summed(database.latest(self.simulated)[0], "simulated", seed))
         if self.query and not any(
