@@ -33,15 +33,13 @@ _PATH = 40  # instructions that an error report's arguments take at most
 _WINDOW = 6  # instructions between loading a tag and comparing it
 _JUMP = re.compile(r"^\*\((%\w+)\)$")  # to where the step points that a register points to
 _COMPARED = re.compile(r"^\$0x([0-9a-f]+),(\(%\w+\)|%e\w+|%r\d+d)$")
+_NO_OBJDUMP = "objdump isn't installed (Debian's package is `binutils`)"
 
 
 def unavailable() -> str | None:
     """Why instructions can't be told apart here; None if they can."""
     if not shutil.which("objdump"):
-        return (
-            "Instructions can't be told apart: objdump isn't installed (Debian's package is"
-            " `binutils`)."
-        )
+        return f"Instructions can't be told apart: {_NO_OBJDUMP}."
     return callgrind.unavailable()
 
 
@@ -49,15 +47,13 @@ def callers(program: Path, routines: Collection[str]) -> pd.DataFrame:
     """Calls of these routines that stand in a program's code, executed or not.
 
     Columns: function, file (as its debug information has it, "" without), calls. CannotMeasure
-    without objdump.
+    without objdump, and where it can't read the program.
     """
     if not shutil.which("objdump"):
-        raise CannotMeasure("objdump", "objdump isn't installed (Debian's package is `binutils`)")
-    options = ["objdump", "-d", "-l", "-w", "--no-show-raw-insn", str(program)]
-    done = subprocess.run(options, capture_output=True, text=True, errors="replace")
+        raise CannotMeasure("objdump", _NO_OBJDUMP)
     call = re.compile(rf"\b(?:call|jmp) .*<(?:{'|'.join(routines)})>$")
     found, function, file = Counter[tuple[str, str]](), "", ""
-    for line in done.stdout.splitlines():
+    for line in _disassembled(program, "--line-numbers").splitlines():
         if line.endswith(">:"):
             function, file = line.partition("<")[2].removesuffix(">:"), ""
         elif line.startswith("/"):
@@ -157,22 +153,27 @@ def _executed(text: str, program: str, names: callgrind.Names) -> dict[int, tupl
     return found
 
 
+def _disassembled(program: Path, *options: str) -> str:
+    """What objdump prints of a program's code. CannotMeasure where it can't read it."""
+    command = ["objdump", "-d", "-w", "--no-show-raw-insn", *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise _unreadable(program, done.stderr.strip()[:200] or "objdump doesn't say why")
+    return done.stdout
+
+
+def _unreadable(program: Path, why: str) -> CannotMeasure:
+    return CannotMeasure("objdump", f"the instructions of {program.name} can't be read here: {why}")
+
+
 class _Code:
     def __init__(self, program: Path):
-        done = subprocess.run(
-            ["objdump", "-d", "-w", "--no-show-raw-insn", str(program)],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode or "elf64-x86-64" not in done.stdout[:300]:
-            raise CannotMeasure(
-                "objdump",
-                f"the instructions of {program.name} can't be read here:"
-                f" {done.stderr.strip()[:200] or 'they are not for x86-64'}",
-            )
+        printed = _disassembled(program)
+        if "elf64-x86-64" not in printed[:300]:
+            raise _unreadable(program, "they are not for x86-64")
         # "  837970:\tpush   %r12"; most are never executed, so the words are taken apart when they
         # are asked for
-        self._lines = [line for line in done.stdout.splitlines() if line[:1] == " "]
+        self._lines = [line for line in printed.splitlines() if line[:1] == " "]
         self._at = {
             int(line[: line.index(":")], 16): number for number, line in enumerate(self._lines)
         }
