@@ -301,9 +301,6 @@ def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(bed):
     assert rows[8]["disk"] and 0 < rows[1]["flushing"] <= 1
 
 
-# ---- simulated machines
-
-
 def test_a_small_file_is_flushed_while_a_large_one_is_copied(bed, monkeypatch):
     rows = measured(bed, flushes.small_flushes, gigabytes=0.05)
     assert [row["number"] for row in rows] == list(range(1, len(rows) + 1)) != []
@@ -311,6 +308,9 @@ def test_a_small_file_is_flushed_while_a_large_one_is_copied(bed, monkeypatch):
     monkeypatch.setattr(flushes.machine, "filesystem", lambda place: {"type": "tmpfs"})
     with pytest.raises(CannotMeasure, match="in memory"):
         measured(bed, flushes.small_flushes)
+
+
+# ---- simulated machines
 
 
 def test_the_simulated_single_client_is_what_play_comes_to():

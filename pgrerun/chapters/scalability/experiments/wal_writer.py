@@ -32,6 +32,8 @@ SCANS = 50  # of one statement
 EVERY = 0.005  # seconds
 NOBODY, WRITER = "nobody", "a client that updates"
 SOONER = "9.1, looking more often"
+# by name the build and what is set otherwise, of servers that aren't named as their build
+CHANGED = {SOONER: (RELEASES[0], {"wal_writer_delay": "10ms"})}
 
 
 @experiment(units={"unflushed": "ms", "unknown": "share of the versions"}, needs=["restart"])
@@ -80,13 +82,11 @@ def scans_beside_a_writer(bed: Testbed) -> Iterator[Row]:
 
 @contextmanager
 def _servers(bed: Testbed, names: Sequence[str]) -> Iterator[dict[str, Cluster]]:
-    settings, sooner = ours(bed) | UNFLUSHED, {"wal_writer_delay": "10ms"}
-    with side_by_side(
-        (name, Cluster(programs(RELEASES[0]), settings | sooner))
-        if name == SOONER
-        else (name, Cluster(programs(name), settings))
-        for name in names
-    ) as servers:
+    def start(name: str) -> Cluster:
+        build, changed = CHANGED.get(name, (name, {}))
+        return Cluster(programs(build), ours(bed) | UNFLUSHED | changed)
+
+    with side_by_side((name, start(name)) for name in names) as servers:
         for server in servers.values():
             server.extension("pageinspect")
             with server.connect() as connection:
