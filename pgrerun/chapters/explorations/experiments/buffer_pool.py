@@ -106,22 +106,18 @@ def reads_in_pools(bed: Testbed) -> Iterator[Row]:
     what is compared runs side by side, and in all that decide a word four times the pairs. In two
     pools the read after a read runs twice, so that what two alike differ by is known as well.
     """
+    servers = {pool: cluster(bed, pool) for pool in SHARES}
+
+    def measure(block: Block, pool: float, before: str) -> dict[str, float]:
+        with servers[pool].connect() as connection:
+            return {"time": 1000 * _timed(connection)}
+
     for pool in SHARES:
-        server, told = cluster(bed, pool), pool not in (BELOW, EQUAL, TWICE, ABOVE)
-
-        def measure(
-            block: Block, pool: float, before: str, server: Cluster = server
-        ) -> dict[str, float]:
-            with server.connect() as connection:
-                return {"time": 1000 * _timed(connection)}
-
-        def begin(block: Block, pool: float, before: str, server: Cluster = server) -> None:
-            prepare(server, before)
-
+        told = pool not in (BELOW, EQUAL, TWICE, ABOVE)
         yield from bed.compare(
             measure,
             {"pool": [pool], "before": [CLEAN, DIRTY, *[AGAIN] * (pool in (BELOW, EQUAL))]},
-            prepare=begin,
+            prepare=lambda block, pool, before: prepare(servers[pool], before),
             pairs=bed.timed_pairs(int(bed.parameters.pairs) * (1 if told else 4)),
             warmup=0,  # each is vacuumed first
             fixed=True,
