@@ -541,7 +541,7 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
     """What became of a prediction: `foretold` says of each claim whether it was to hold or not.
 
     Of a bug, whether it was to be still there or to be fixed. True for every verdict: what isn't
-    decided, or wasn't run, has failed no prediction.
+    decided, or was measured by another rule, has failed no prediction.
     """
     groups: dict[str, list[str]] = {}
     for claim, holds in foretold.items():
