@@ -6,7 +6,8 @@ SELECT build, max(instructions) AS instructions,
        coalesce(sum(calls) FILTER (function = 'LWLockAcquire' AND called_by = 'GetSnapshotData'), 0)
            AS "for the snapshot",
        coalesce(sum(calls) FILTER (function = 'hash_search_with_hash_value'
-                                   AND called_by IN ('LockAcquireExtended', 'LockAcquire')), 0)
+                                   AND called_by IN ('SetupLockInTable', 'LockAcquire',
+                                                     'LockAcquireExtended')), 0)
            AS "searches of the lock table"
 FROM lookup_calls GROUP BY build ORDER BY build = 'today', build;
 
