@@ -485,7 +485,7 @@ USUAL, LUCKY = (300, 290, 256, 250), (450, 290, 384, 250)  # by chance tables gr
         ("hot-001", on_disk(1.3), "stronger"),
         ("hot-001", on_disk(0.5), "no effect"),
         ("hot-001", on_disk(0.4), "reversed"),
-        ("hot-001", on_disk(serving=0.3), UNTESTED),
+        ("hot-001", on_disk(busy=0.3), UNTESTED),
         ("hot-001", on_disk(data_over_pool=2.0), UNTESTED),
         # twice as fast, and neither is what the thread had
         ("hot-001", on_disk(0.5, before=0.5), UNTESTED),
