@@ -97,12 +97,13 @@ ORDER BY m.variant, m.vacuumed;
 
 -- name: queue_then
 FROM (PIVOT (
-    SELECT server || CASE WHEN transaction_left_open THEN ', a transaction left open' ELSE '' END
-               AS server,
+    SELECT server || CASE WHEN transaction_left_open THEN ', a transaction left open'
+                          WHEN vacuumed = 'after the last batch' THEN ', vacuumed late'
+                          ELSE ', vacuumed in time' END AS queue,
            moment, jobs || ' + ' || jobs_pkey AS pages
     FROM queue_then
-) ON moment IN ('halfway', 'at the end', 'after CLUSTER') USING max(pages) GROUP BY server)
-ORDER BY server;
+) ON moment IN ('halfway', 'at the end', 'after CLUSTER') USING max(pages) GROUP BY queue)
+ORDER BY queue;
 
 -- name: broken_chains
 SELECT old_snapshot, marked, nullif(warnings, '') AS warnings, old_uses, old_finds, new_uses,
